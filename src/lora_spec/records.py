@@ -1,0 +1,213 @@
+"""The nouns that pass between rooms: frozen, with raw counts stored and rates derived.
+
+Knows nothing of files, engines or models. Fractions lie in [0, 1]; times end in ``_ms`` or ``_s``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from lora_spec.errors import MeasurementError
+
+Evidence = Literal["measured", "contract-only", "synthetic-smoke"]
+Action = Literal["green", "amber", "red", "abstain"]
+DrafterAction = Literal["keep", "disable", "adapt"]
+Mode = Literal["checkpoint_only", "checkpoint_base", "checkpoint_meta", "checkpoint_calib", "measured"]
+Arm = Literal["base", "adapted"]
+
+
+@dataclass(frozen=True)
+class AcceptanceCounts:
+    """vLLM's speculative-decoding counters over one window, as deltas.
+
+    ``num_accepted_tokens_per_pos[k]`` counts the drafts whose first ``k + 1`` tokens were all accepted.
+    """
+
+    num_drafts: int
+    num_draft_tokens: int
+    num_accepted_tokens: int
+    num_accepted_tokens_per_pos: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        per_pos = self.num_accepted_tokens_per_pos
+        if sum(per_pos) != self.num_accepted_tokens:
+            raise MeasurementError(
+                f"accepted tokens per position {per_pos} do not add up to num_accepted_tokens "
+                f"{self.num_accepted_tokens}: the counters were read in different windows; read them again together"
+            )
+        bounds = (self.num_drafts, *per_pos)
+        if any(later > earlier for earlier, later in zip(bounds, per_pos, strict=False)) or min(bounds) < 0:
+            raise MeasurementError(
+                f"counts {bounds} (drafts, then accepted per position) must fall and stay non-negative: "
+                "a counter was reset inside the window; discard it and measure again"
+            )
+        if self.num_accepted_tokens > self.num_draft_tokens:
+            raise MeasurementError(
+                f"{self.num_accepted_tokens} accepted of {self.num_draft_tokens} drafted tokens is impossible: "
+                "the window holds counts of another engine; measure again"
+            )
+
+    @property
+    def num_speculative_tokens(self) -> int:
+        """Return K, the deepest drafted position."""
+        return len(self.num_accepted_tokens_per_pos)
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Return accepted / drafted tokens, or None where nothing was drafted."""
+        return self.num_accepted_tokens / self.num_draft_tokens if self.num_draft_tokens else None
+
+    @property
+    def acceptance_rate_per_pos(self) -> tuple[float, ...] | None:
+        """Return a_k = P(first k drafted tokens all accepted), marginal, for k = 1..K; None without drafts."""
+        if not self.num_drafts:
+            return None
+        return tuple(count / self.num_drafts for count in self.num_accepted_tokens_per_pos)
+
+    @property
+    def acceptance_length(self) -> float | None:
+        """Return E_K = 1 + sum_k a_k, the tokens gained per draft with the bonus token; None without drafts."""
+        return 1 + self.num_accepted_tokens / self.num_drafts if self.num_drafts else None
+
+    def __add__(self, other: "AcceptanceCounts") -> "AcceptanceCounts":
+        if self.num_speculative_tokens != other.num_speculative_tokens:
+            raise MeasurementError(
+                f"counts taken at K={self.num_speculative_tokens} and K={other.num_speculative_tokens} cannot be added"
+            )
+        pairs = zip(self.num_accepted_tokens_per_pos, other.num_accepted_tokens_per_pos, strict=True)
+        return AcceptanceCounts(
+            self.num_drafts + other.num_drafts,
+            self.num_draft_tokens + other.num_draft_tokens,
+            self.num_accepted_tokens + other.num_accepted_tokens,
+            tuple(a + b for a, b in pairs),
+        )
+
+    @classmethod
+    def zero(cls, num_speculative_tokens: int) -> "AcceptanceCounts":
+        """Return the neutral element of addition at depth K."""
+        return cls(0, 0, 0, (0,) * num_speculative_tokens)
+
+    @classmethod
+    def from_accepted_per_step(cls, num_accepted: Sequence[int], num_speculative_tokens: int) -> "AcceptanceCounts":
+        """Count steps that each drafted K tokens and accepted ``num_accepted[i]`` of them."""
+        per_pos = tuple(sum(n > k for n in num_accepted) for k in range(num_speculative_tokens))
+        return cls(len(num_accepted), len(num_accepted) * num_speculative_tokens, sum(per_pos), per_pos)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "AcceptanceCounts":
+        """Rebuild from :func:`dataclasses.asdict` output read back from JSON."""
+        return cls(**{**data, "num_accepted_tokens_per_pos": tuple(data["num_accepted_tokens_per_pos"])})
+
+
+@dataclass(frozen=True)
+class PromptRecord:
+    """What one prompt gave in one arm: raw counts and the trajectory they belong to."""
+
+    prompt_id: str
+    prompt_set: str
+    arm: Arm
+    adapter: str | None
+    counts: AcceptanceCounts
+    num_prompt_tokens: int
+    output_token_ids: tuple[int, ...]
+    finish_reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "PromptRecord":
+        """Rebuild from :meth:`to_dict` output read back from JSON."""
+        return cls(
+            **{
+                **data,
+                "counts": AcceptanceCounts.from_dict(data["counts"]),
+                "output_token_ids": tuple(data["output_token_ids"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class StepTimeCell:
+    """Wall times of single engine steps at one depth K and batch size, in one trial."""
+
+    num_speculative_tokens: int
+    batch_size: int
+    trial: int
+    lora_rank: int
+    num_context_tokens: int
+    step_ms: tuple[float, ...]
+    load_before: float
+    load_after: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "StepTimeCell":
+        """Rebuild from :meth:`to_dict` output read back from JSON."""
+        return cls(**{**data, "step_ms": tuple(data["step_ms"])})
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its interval at a stated level, for example 0.9."""
+
+    estimate: float
+    lower: float
+    upper: float
+    level: float
+
+
+@dataclass(frozen=True)
+class AcceptanceEstimate:
+    """The acceptance vector a_1..a_K with its interval, measured or predicted.
+
+    ``lower`` and ``upper`` bound each a_k; ``acceptance_length_interval`` bounds E_K itself, since the bounds
+    of a sum are not the sum of bounds. ``is_out_of_distribution`` and ``reasons`` are set by a predictor.
+    """
+
+    mode: Mode
+    acceptance_rate_per_pos: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    level: float
+    acceptance_length_by_depth: tuple[Interval, ...]
+    is_out_of_distribution: bool = False
+    reasons: tuple[tuple[str, str], ...] = ()
+
+    def acceptance_length(self, num_speculative_tokens: int) -> Interval:
+        """Return E_K with its interval for K = 0..max depth; E_0 is exactly 1."""
+        if num_speculative_tokens == 0:
+            return Interval(1.0, 1.0, 1.0, self.level)
+        return self.acceptance_length_by_depth[num_speculative_tokens - 1]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do with one adapter, and why: section 6 of the design."""
+
+    adapter: dict[str, Any]
+    mode: Mode
+    action: Action
+    num_speculative_tokens: int | None
+    drafter: DrafterAction
+    acceptance_length: Interval | None
+    speedup: Interval | None
+    speedup_context: dict[str, Any]
+    reasons: tuple[tuple[str, str], ...]
+    correction: str | None = None
+    predictor_sha256: str | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    schema_version: str = "1"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as the JSON object that users and engines read."""
+        data = asdict(self)
+        context = data.pop("speedup_context")
+        if data["speedup"] is not None:
+            data["speedup"]["context"] = context
+        data["reasons"] = [{"code": code, "message": message} for code, message in self.reasons]
+        return data

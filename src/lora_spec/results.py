@@ -1,0 +1,95 @@
+"""Result files: one JSON envelope for all, written atomically, refused when of the wrong evidence class."""
+
+import json
+import os
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lora_spec.errors import EvidenceError, ResultError
+from lora_spec.records import Evidence
+
+SCHEMA_VERSION = "1"
+_ENVELOPE_KEYS = {"schema_version", "kind", "evidence", "tier", "provenance", "payload"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result as read: its payload and the circumstances that give it meaning."""
+
+    kind: str
+    evidence: Evidence
+    tier: str
+    provenance: dict[str, Any]
+    payload: Any
+    path: Path
+
+
+def write_bytes_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that no reader ever sees a part of it: temporary neighbour, fsync, rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.chmod(0o644)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_json_atomically(path: Path, data: Any) -> None:
+    """Write JSON (strict: no NaN) with a final line end, atomically."""
+    text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False)
+    write_bytes_atomically(path, (text + "\n").encode())
+
+
+def write_result(
+    path: Path, *, kind: str, evidence: Evidence, tier: str, provenance: dict[str, Any], payload: Any
+) -> None:
+    """Write one experiment's result with its provenance."""
+    envelope = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": kind,
+        "evidence": evidence,
+        "tier": tier,
+        "provenance": provenance,
+        "payload": payload,
+    }
+    write_json_atomically(path, envelope)
+
+
+def read_result(path: Path, kind: str, *, evidence: Collection[Evidence] = ("measured",)) -> Result:
+    """Read a result of one kind.
+
+    Raises
+    ------
+    ResultError
+        The file is missing, truncated, or of another kind or schema.
+    EvidenceError
+        Its evidence class is not among ``evidence``: synthetic and plan-only data never pass as measured.
+    """
+    try:
+        envelope = json.loads(path.read_text())
+    except FileNotFoundError as err:
+        raise ResultError(f"{path}: no such result; run the workflow step that writes it") from err
+    except (OSError, ValueError) as err:
+        raise ResultError(f"{path}: not a readable result ({err}); delete it and run its step again") from err
+    if not isinstance(envelope, dict) or set(envelope) != _ENVELOPE_KEYS:
+        raise ResultError(f"{path}: not a result envelope (needs exactly {', '.join(sorted(_ENVELOPE_KEYS))})")
+    if envelope["schema_version"] != SCHEMA_VERSION:
+        raise ResultError(f"{path}: schema {envelope['schema_version']!r}, this version reads {SCHEMA_VERSION!r}")
+    if envelope["kind"] != kind:
+        raise ResultError(f"{path}: holds {envelope['kind']!r} where {kind!r} is expected; check the path")
+    if envelope["evidence"] not in evidence:
+        raise EvidenceError(
+            f"{path}: evidence is {envelope['evidence']!r}, needed is {' or '.join(evidence)}; "
+            "run the measurement that makes it"
+        )
+    return Result(path=path, **{key: envelope[key] for key in _ENVELOPE_KEYS - {"schema_version"}})
