@@ -34,7 +34,9 @@ kitchens|cooking|baking|soup|salad|breakfast|picnics|restaurants|markets|recycli
 water|fire|air|soil|farming|fishing|hunting|camping|hiking|swimming|running|yoga|football|tennis|chess|board games|puzzles|toys
 birthdays|weddings|holidays|travel|hotels|passports|souvenirs|clothes|shoes|hats|umbrellas|clocks|calendars|mirrors|candles|soap
 dentists|doctors|nurses|hospitals|firefighters|police|judges|elections|democracy|laws|human rights|freedom|privacy|news|advertising
-""".replace("\n", "|").strip("|").split("|")
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
 )
 
 TEMPLATES: tuple[str, ...] = tuple(
@@ -81,7 +83,9 @@ counts how often each word occurs|flattens a nested list|finds the common elemen
 generates a random password|validates an email address|parses a date from a string|writes a list to a CSV file|rotates a list by n places
 transposes a matrix|implements binary search|implements a stack|implements a queue|computes the sum of the digits of a number
 converts a number to binary|capitalises each word of a sentence|measures how long another function takes
-""".replace("\n", "|").strip("|").split("|")
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
 )
 
 

@@ -3,7 +3,6 @@
 Knows nothing of engines: the caller passes a function that turns prompts into token ids.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +49,7 @@ def write_shard(path: Path, trajectories: Sequence[tuple[list[int], list[int]]])
         num_prompt_tokens=np.asarray([len(prompt) for prompt, _ in trajectories], dtype=np.int32),
         num_output_tokens=np.asarray([len(output) for _, output in trajectories], dtype=np.int32),
     )
-    os.replace(part, path)
+    part.replace(path)
 
 
 def read_shard(path: Path) -> list[tuple[np.ndarray, int]]:
