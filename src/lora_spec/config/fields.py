@@ -1,0 +1,76 @@
+"""The base of all config models and the value types that they share.
+
+Scalars are strict, so that ``seed: true`` or ``rank: "8"`` is an error and not a silent conversion.
+"""
+
+import difflib
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+
+def _stay_inside_repository(text: str) -> str:
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ValueError("must be a path below the repository root, without '..'")
+    return text
+
+
+Flag = StrictBool
+Text = Annotated[StrictStr, Field(min_length=1)]
+Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Sha256 = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
+Revision = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")]
+RepoId = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+RelativePath = Annotated[StrictStr, AfterValidator(_stay_inside_repository)]
+Count = Annotated[StrictInt, Field(ge=0)]
+PositiveCount = Annotated[StrictInt, Field(ge=1)]
+Seed = Annotated[StrictInt, Field(ge=0, le=2**32 - 1)]
+Depth = Annotated[StrictInt, Field(ge=0, le=16)]
+PositiveDepth = Annotated[StrictInt, Field(ge=1, le=16)]
+Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
+OpenFraction = Annotated[StrictFloat, Field(gt=0, lt=1)]
+NonNegative = Annotated[StrictFloat, Field(ge=0)]
+Positive = Annotated[StrictFloat, Field(gt=0)]
+Dtype = Literal["bfloat16", "float16", "float32"]
+
+
+def nearest_key_hint(key: object, valid: list[str]) -> str:
+    """Return what to write instead of an unknown word: the nearest valid one, or all of them."""
+    close = difflib.get_close_matches(str(key), valid, n=1, cutoff=0.5)
+    if close:
+        return f"the nearest valid key is {close[0]!r}"
+    return f"valid keys are {', '.join(sorted(valid))}"
+
+
+class ConfigModel(BaseModel):
+    """A part of a config file: frozen, every key known, every field described with unit and reason."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for key in data:
+                if key not in cls.model_fields:
+                    hint = nearest_key_hint(key, list(cls.model_fields))
+                    # The text goes in as values: a brace in a user's key must not be read as a template.
+                    raise PydanticCustomError("unknown_key", "{hint}", {"key": str(key), "hint": hint})
+        return data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data, for a provenance record or a Snakemake parameter."""
+        return self.model_dump(mode="json")

