@@ -88,7 +88,7 @@ def _describe(error: dict[str, Any], data: dict[str, Any]) -> str:
     if kind == "missing":
         return f"{path}: missing; this key is required"
     rule = error["msg"].removeprefix("Value error, ")
-    rule = f"{rule[0].lower()}{rule[1:]}"
+    rule = f"{rule[0].lower()}{rule[1:]}".replace("tuple", "list").replace(" after validation", "")
     where = f"{path}: " if path else ""
     # A rule between keys names its values itself; the whole block would hide them.
     if kind == "value_error" and isinstance(error["input"], dict):

@@ -1,0 +1,124 @@
+"""Every tier that is shipped loads, and files that contradict each other do not."""
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from lora_spec.config import CONFIG_FILES, list_tiers, load_tier
+from lora_spec.config.models import HubSource
+from lora_spec.config.schemas import render_schemas
+from lora_spec.errors import ConfigError
+from lora_spec.provenance import sha256_of_json
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TIERS = ("cpu", "mini", "paper")
+
+
+def test_the_shipped_tiers_are_found_with_the_top_folder_under_its_own_name():
+    assert list_tiers(REPOSITORY) == TIERS
+    assert load_tier(REPOSITORY, "paper").folder == REPOSITORY / "configs"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_shipped_tier_loads_and_its_values_are_json(tier):
+    loaded = load_tier(REPOSITORY, tier)
+    assert set(loaded.to_dict()) == set(CONFIG_FILES)
+    assert len(sha256_of_json(loaded.to_dict())) == 64
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_shipped_file_satisfies_its_generated_schema(tier):
+    import json
+
+    folder = load_tier(REPOSITORY, tier).folder
+    for name in CONFIG_FILES:
+        schema = json.loads(render_schemas()[f"{name}.schema.json"])
+        jsonschema.validate(yaml.safe_load((folder / f"{name}.yaml").read_text()), schema)
+
+
+def test_to_dict_gives_only_the_named_files():
+    assert set(load_tier(REPOSITORY, "mini").to_dict("gate", "prompts")) == {"gate", "prompts"}
+
+
+def test_the_roles_of_a_prompt_set_never_share_a_prompt():
+    for tier in TIERS:
+        for name in ("own", "common"):
+            entries = [s for s in load_tier(REPOSITORY, tier).prompts.sets if s.prompt_set == name]
+            indices = [i for s in entries for i in range(s.first_prompt, s.first_prompt + s.num_prompts)]
+            assert len(indices) == len(set(indices))
+
+
+def test_every_tier_has_a_control_and_an_aggressive_adapter():
+    for tier in TIERS:
+        strata = {row.stratum for row in load_tier(REPOSITORY, tier).adapter_pool.adapters}
+        assert {"control", "aggressive", "benign"} <= strata
+
+
+def test_the_small_tiers_need_no_model_hub():
+    for tier in ("mini", "cpu"):
+        pair = load_tier(REPOSITORY, tier).models.primary
+        assert not isinstance(pair.target.source, HubSource)
+        assert not isinstance(pair.drafter.source, HubSource)
+
+
+def test_an_unknown_tier_names_the_known_ones(root):
+    with pytest.raises(ConfigError, match=r"no tier 'minni'; choose one of: cpu, mini, paper"):
+        load_tier(root, "minni")
+
+
+@pytest.mark.parametrize("name", ["..", "mini/../mini", "schemas", ""])
+def test_a_tier_name_cannot_leave_the_config_folder(root, name):
+    with pytest.raises(ConfigError, match="no tier"):
+        load_tier(root, name)
+
+
+def test_a_repository_without_configs_says_that_there_is_no_tier(tmp_path):
+    with pytest.raises(ConfigError, match="choose one of: none"):
+        load_tier(tmp_path, "mini")
+
+
+def test_a_missing_file_of_a_tier_is_named(root):
+    (root / "configs/mini/gate.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"mini/gate\.yaml: no such config file"):
+        load_tier(root, "mini")
+
+
+def test_a_new_folder_is_a_new_tier_without_a_change_in_code(root):
+    (root / "configs/mini").rename(root / "configs/lab")
+    path = root / "configs/lab/models.yaml"
+    path.write_text(path.read_text().replace("tier: mini", "tier: lab"))
+    assert load_tier(root, "lab").name == "lab"
+
+
+def _set(path: str, value: object):
+    """Return a change that sets ``a.b.0.c`` in nested data."""
+
+    def change(data: dict) -> None:
+        *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        for part in parents:
+            data = data[part]
+        data[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "message"),
+    [
+        ("models", "tier", "cpu", r"models\.yaml says tier: cpu, but the folder is 'mini'"),
+        ("phase0_runtime", "vllm_version", "0.33.0", r"0\.33\.0 is not models\.yaml engine\.vllm_version 0\.32\.0"),
+        ("phase1_measurement", "num_speculative_tokens", 2, r"num_speculative_tokens 2 is not gate\.yaml .* 3"),
+        ("gate", "candidate_depths", [0, 3, 5], r"candidate_depths \[5\] are not measured"),
+        ("phase1_measurement", "step_time.depths", [0, 1, 3], r"candidate_depths \[2, 4\] are not measured"),
+        ("prompts", "sets.0.max_tokens", 512, r"max_tokens 512 leaves no room"),
+        ("models", "engine.max_lora_rank", 4, r"rank 8 exceeds models\.yaml engine\.max_lora_rank 4"),
+        ("prompts", "sets.0.sha256", {"self_chat": None}, r"lists domains .* not, which adapter_pool\.yaml uses"),
+        ("adapter_pool", "adapters.1.domain", "chess", r"lists domains \['terse'\] that no adapter has"),
+    ],
+)
+def test_files_that_contradict_each_other_are_refused(root, edit, name, path, value, message):
+    edit(name, _set(path, value))
+    with pytest.raises(ConfigError, match=message):
+        load_tier(root, "mini")
