@@ -1,0 +1,22 @@
+"""The predictor variants by name: a new one is a file and a line here."""
+
+from lora_spec.errors import PredictorError
+from lora_spec.predictors.base import Variant
+from lora_spec.predictors.elastic_net import ElasticNetVariant
+
+VARIANTS: dict[str, Variant] = {
+    "elastic_net": ElasticNetVariant(),
+}
+
+
+def variant_of(name: str) -> Variant:
+    """Return the variant of this name.
+
+    Raises
+    ------
+    PredictorError
+        There is none.
+    """
+    if name not in VARIANTS:
+        raise PredictorError(f"no predictor is called {name!r}; there are {', '.join(sorted(VARIANTS))}")
+    return VARIANTS[name]
