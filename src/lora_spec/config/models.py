@@ -142,6 +142,9 @@ class ModelsConfig(ConfigModel):
     """The whole of ``models.yaml``."""
 
     tier: Name = Field(description="Name of the tier that these files belong to.")
+    default_measurements: Literal["fresh", "shipped"] = Field(
+        description="Measure anew, or take the records that the repository ships, where a run does not say which."
+    )
     primary: PairConfig = Field(description="The pair that all adapters are measured on.")
     confirm: PairConfig | None = Field(description="A pair of another family, to confirm findings; null if none.")
     appendix: PairConfig | None = Field(description="A pair for the appendix only, never for a claim; null if none.")
