@@ -1,0 +1,87 @@
+"""Names on figures: shortened to fit, free of control characters, placed so that no two overlap."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
+from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Bbox
+
+_OFFSETS_PT = tuple(
+    (radius * x, radius * y)
+    for radius in (6.0, 11.0, 17.0, 25.0, 34.0)
+    for x, y in ((1, 0.4), (-1, 0.4), (1, -0.4), (-1, -0.4), (0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1))
+)
+
+
+def shorten(name: str, max_chars: int = 26) -> str:
+    """Return a printable name of at most ``max_chars`` characters, cut in the middle since ends tell names apart."""
+    printable = "".join(char if char.isprintable() else "?" for char in name)
+    if len(printable) <= max_chars:
+        return printable
+    head = (max_chars - 1) // 2
+    return f"{printable[:head]}…{printable[head + 1 - max_chars :]}"
+
+
+def place_labels(
+    ax: Axes, points: np.ndarray, texts: Sequence[str], *, marks: np.ndarray, lines: np.ndarray
+) -> tuple[str, ...]:
+    """Label points without covering other labels, marks or the frame; return the texts that found no place.
+
+    Parameters
+    ----------
+    points
+        Shape (num_labels, 2), data coordinates; earlier ones get the better places.
+    marks
+        Shape (num_marks, 2), data coordinates that no label may cover.
+    lines
+        Shape (num_points, 2), points along lines that a label avoids where it can.
+
+    Notes
+    -----
+    The layout must be final. Greedy: the nearest of forty offsets that is free of all, else free of the marks.
+    """
+    renderer = ax.get_figure(root=True).canvas.get_renderer()
+    frame = ax.get_window_extent(renderer)
+    hard, soft = ax.transData.transform(marks), ax.transData.transform(lines)
+    taken: list[Bbox] = []
+    left_out = []
+    for point, text in zip(points, texts, strict=True):
+        label = _annotate(ax, point, text)
+        boxes = [(offset, _move(label, offset, renderer)) for offset in _OFFSETS_PT]
+        free = [(offset, box) for offset, box in boxes if _is_free(box, frame, hard, taken)]
+        if not free:
+            label.remove()
+            left_out.append(text)
+            continue
+        clear = [pair for pair in free if not _covers(pair[1], soft)]
+        offset, box = (clear or free)[0]
+        _move(label, offset, renderer)
+        taken.append(box)
+    return tuple(left_out)
+
+
+def _annotate(ax: Axes, point: np.ndarray, text: str) -> Annotation:
+    arrow = {"arrowstyle": "-", "lw": 0.4, "color": "#8C8C8C", "shrinkA": 0, "shrinkB": 2}
+    return ax.annotate(
+        text, point, xytext=_OFFSETS_PT[0], textcoords="offset points", fontsize=6, va="center", arrowprops=arrow
+    )
+
+
+def _move(label: Annotation, offset: tuple[float, float], renderer: RendererBase) -> Bbox:
+    """Move a label and return the box of its words, without the leader line that belongs to its extent."""
+    label.set_position(offset)
+    label.set_ha("left" if offset[0] > 0 else "right")
+    label.update_positions(renderer)
+    return Text.get_window_extent(label, renderer).padded(1.5)
+
+
+def _covers(box: Bbox, points: np.ndarray) -> bool:
+    x, y = points.T
+    return bool(((x > box.x0) & (x < box.x1) & (y > box.y0) & (y < box.y1)).any())
+
+
+def _is_free(box: Bbox, frame: Bbox, marks: np.ndarray, taken: Sequence[Bbox]) -> bool:
+    is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+    return is_inside and not _covers(box, marks) and not any(box.overlaps(other) for other in taken)

@@ -1,0 +1,134 @@
+"""Figure 3: acceptance length predicted from a checkpoint against the measured one, one facet per feature mode."""
+
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lora_spec.plots.context import FigureContext
+from lora_spec.plots.labels import place_labels, shorten
+from lora_spec.plots.schemas import PREDICTED_VS_MEASURED
+from lora_spec.plots.style import (
+    BLUE,
+    INK,
+    MUTED,
+    add_footer,
+    count_phrase,
+    figure_of,
+    freeze_layout,
+    legend_above,
+    marker_handle,
+    new_figure,
+)
+from lora_spec.records import Mode
+
+_MAX_LABELS = 6  # per facet, worst predictions first
+_POINTS_PER_LINE = 40  # that a label must not cover
+
+
+@figure_of(PREDICTED_VS_MEASURED)
+def draw_predicted_vs_measured(frame: pd.DataFrame, context: FigureContext) -> Figure:
+    """Return the facets with a common scale, the diagonal and the intervals of both sides."""
+    modes = [mode for mode in get_args(Mode) if mode in set(frame["mode"])]
+    num_columns = 2 if len(modes) == 4 else min(len(modes), 3)
+    num_rows = -(-len(modes) // num_columns)
+    side_in = min(6.7 / num_columns, 3.4)
+    fig = new_figure(0.85 + num_rows * (side_in + 0.55), width_in=max(4.2, 0.2 + num_columns * side_in))
+    axes = fig.subplots(num_rows, num_columns, squeeze=False, sharex=True, sharey=True).ravel()
+    limits = _limits(frame)
+    for ax, mode in zip(axes, modes, strict=False):
+        _draw_facet(ax, frame[frame["mode"] == mode], limits)
+        ax.set_title(f"{mode}\n{_summary(frame[frame['mode'] == mode])}", loc="left", fontsize=6.5, linespacing=1.35)
+    for ax in axes[len(modes) :]:
+        ax.remove()
+    depth = frame["num_speculative_tokens"].iloc[0]
+    for index, ax in enumerate(axes[: len(modes)]):
+        if index % num_columns == 0:
+            ax.set_ylabel(f"predicted acceptance length at K = {depth} ")
+        if index + num_columns >= len(modes):
+            ax.set_xlabel(f"measured acceptance length at K = {depth} ")
+            ax.tick_params(labelbottom=True)
+    handles = [
+        marker_handle("o", BLUE, "committed"),
+        marker_handle("o", BLUE, "abstained", is_hollow=True),
+        marker_handle("|", MUTED, "predicted interval", size=9),
+        marker_handle("_", MUTED, "measured interval", size=9),
+    ]
+    legend_above(fig, handles, num_columns=4)
+    add_footer(fig, context, _count(frame))
+    freeze_layout(fig)
+    for ax, mode in zip(axes, modes, strict=False):
+        _label_facet(ax, frame[frame["mode"] == mode], limits)
+    return fig
+
+
+def _limits(frame: pd.DataFrame) -> tuple[float, float]:
+    """Return the common range of both axes; intervals far outside the measured range are cut, not the points."""
+    points = frame[["measured", "predicted", "measured_lower", "measured_upper"]].to_numpy(float)
+    low, high = np.nanmin(points), np.nanmax(points)
+    margin = 0.12 * max(high - low, 0.2)
+    return low - margin, high + margin
+
+
+def _draw_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> None:
+    shown = part.dropna(subset=["predicted"])
+    ax.plot(limits, limits, color=INK, lw=0.7, ls=(0, (4, 2)), zorder=1)
+    bars = {"color": MUTED, "lw": 0.8, "alpha": 0.7 if len(part) <= 20 else 0.45, "zorder": 2}
+    ax.vlines(shown["measured"], shown["predicted_lower"], shown["predicted_upper"], **bars)
+    ax.hlines(shown["predicted"], shown["measured_lower"], shown["measured_upper"], **bars)
+    for is_abstained, points in shown.groupby("is_abstained"):
+        face = "white" if is_abstained else BLUE
+        ax.plot(points["measured"], points["predicted"], "o", ms=4, mfc=face, mec=BLUE, mew=0.9, zorder=3)
+    ax.set(xlim=limits, ylim=limits, aspect="equal")
+
+
+def _summary(part: pd.DataFrame) -> str:
+    """Return what the facet holds: counts, mean absolute error, and how often the interval held."""
+    shown = part.dropna(subset=["predicted"])
+    lines = [f"n = {len(part)}, {int(part['is_abstained'].sum())} abstained"]
+    if len(shown) < len(part):
+        lines[0] += f", {len(part) - len(shown)} without prediction"
+    if len(shown):
+        error = (shown["predicted"] - shown["measured"]).abs()
+        num_inside = int(shown["measured"].between(shown["predicted_lower"], shown["predicted_upper"]).sum())
+        lines.append(f"mean |error| {error.mean():.2f}; {num_inside} of {len(shown)} inside")
+    return "\n".join(lines)
+
+
+def _label_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> None:
+    shown = part.dropna(subset=["predicted"])
+    error = (shown["predicted"] - shown["measured"]).abs()
+    worst = shown.loc[error.sort_values(ascending=False, kind="stable").index[:_MAX_LABELS]]
+    place_labels(
+        ax,
+        worst[["measured", "predicted"]].to_numpy(float),
+        [shorten(name, 20) for name in worst["adapter"]],
+        marks=shown[["measured", "predicted"]].to_numpy(float),
+        lines=_points_on_lines(shown, limits),
+    )
+
+
+def _points_on_lines(shown: pd.DataFrame, limits: tuple[float, float]) -> np.ndarray:
+    """Return points along the diagonal and all intervals, shape (num_points, 2)."""
+    x, x_low, x_high, y, y_low, y_high = (
+        shown[name].to_numpy(float)
+        for name in ("measured", "measured_lower", "measured_upper", "predicted", "predicted_lower", "predicted_upper")
+    )
+    diagonal = np.repeat(np.linspace(*limits, 4 * _POINTS_PER_LINE)[:, None], 2, axis=1)
+    upright = np.linspace(y_low, y_high, _POINTS_PER_LINE)
+    level = np.linspace(x_low, x_high, _POINTS_PER_LINE)
+    return np.concatenate(
+        [
+            diagonal,
+            np.stack([np.broadcast_to(x, upright.shape), upright], axis=-1).reshape(-1, 2),
+            np.stack([level, np.broadcast_to(y, level.shape)], axis=-1).reshape(-1, 2),
+        ]
+    )
+
+
+def _count(frame: pd.DataFrame) -> str:
+    adapters = count_phrase(frame["adapter"].nunique(), "adapter")
+    sources = count_phrase(frame["source"].nunique(), "source")
+    return f"n = {adapters} from {sources}, each predicted with its source left out"

@@ -1,0 +1,55 @@
+"""All figures under their names, for the one script that draws them. Knows nothing of where tables come from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lora_spec.errors import ConfigError
+from lora_spec.plots.cost_model_fit import draw_cost_model_fit
+from lora_spec.plots.decision_map import draw_decision_map
+from lora_spec.plots.paired_effect import draw_paired_effect
+from lora_spec.plots.predicted_vs_measured import draw_predicted_vs_measured
+from lora_spec.plots.rank_disagreement import draw_rank_disagreement
+from lora_spec.plots.schemas import (
+    COST_MODEL_FIT,
+    DECISION_MAP,
+    PAIRED_EFFECT,
+    PREDICTED_VS_MEASURED,
+    RANK_DISAGREEMENT,
+    FrameSchema,
+)
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One figure: its number in the paper, its table and the function that draws it."""
+
+    number: int
+    schema: FrameSchema
+    draw: Callable[[pd.DataFrame], Figure]
+
+    @property
+    def stem(self) -> str:
+        """Return the file name without ending, for example ``fig2_paired_effect``."""
+        return f"fig{self.number}_{self.schema.name}"
+
+
+FIGURES = {
+    spec.schema.name: spec
+    for spec in (
+        FigureSpec(2, PAIRED_EFFECT, draw_paired_effect),
+        FigureSpec(3, PREDICTED_VS_MEASURED, draw_predicted_vs_measured),
+        FigureSpec(5, RANK_DISAGREEMENT, draw_rank_disagreement),
+        FigureSpec(6, DECISION_MAP, draw_decision_map),
+        FigureSpec(7, COST_MODEL_FIT, draw_cost_model_fit),
+    )
+}
+
+
+def get_figure(name: str) -> FigureSpec:
+    """Return one figure by name, such as ``paired_effect``."""
+    if name not in FIGURES:
+        raise ConfigError(f"no figure {name!r}; there are {', '.join(FIGURES)}")
+    return FIGURES[name]

@@ -1,0 +1,113 @@
+"""The verdict table, measured and predicted side by side, for a terminal and for the report. Decides nothing."""
+
+import html
+import textwrap
+from pathlib import Path
+
+import pandas as pd
+
+from lora_spec.plots.context import WATERMARK, FigureContext, context_of
+from lora_spec.plots.schemas import VERDICT_TABLE
+from lora_spec.results import write_bytes_atomically
+
+_HEADINGS = ("adapter", "stratum", "acceptance length", "measured", "speedup", "predicted", "reason")
+_MISSING = "-"
+_CSS = """
+body { font: 14px/1.4 sans-serif; margin: 1.5em; color: #222 }
+table { border-collapse: collapse } th, td { padding: .3em .8em; text-align: left; border-bottom: 1px solid #ddd }
+td.number { font-variant-numeric: tabular-nums; white-space: nowrap }
+.green, .amber, .red, .abstain { border-left: .7em solid }
+.green { border-left-color: #009E73 } .amber { border-left-color: #E69F00 }
+.red { border-left-color: #B03A00 } .abstain { border-left-color: #7F7F7F }
+.watermark { color: #c00; font-weight: bold } footer { margin-top: 1em; color: #555 }
+"""
+
+
+def verdict_table(frame: pd.DataFrame, *, width: int = 100) -> str:
+    """Return the table as plain text, each distinct reason once below it, wrapped to ``width``, then the context."""
+    checked = VERDICT_TABLE.check(frame)
+    context = context_of(checked)
+    cells = [_cells(row) for _, row in checked.iterrows()]
+    notes = {reason: f"[{index}]" for index, reason in enumerate(dict.fromkeys(row[-1] for row in cells), start=1)}
+    rows = [_HEADINGS, *((*row[:-1], notes[row[-1]]) for row in cells)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
+    rule = "  ".join("-" * size for size in widths)
+    explained = [
+        textwrap.fill(f"{note} {reason}", width, subsequent_indent=" " * (len(note) + 1))
+        for reason, note in notes.items()
+    ]
+    footer = context.footer(_count(checked))
+    return "\n".join([*_banner(context), lines[0], rule, *lines[1:], "", *explained, "", footer])
+
+
+def verdict_table_html(frame: pd.DataFrame) -> str:
+    """Return the table as one HTML page that needs no other file."""
+    checked = VERDICT_TABLE.check(frame)
+    context = context_of(checked)
+    head = "".join(f"<th>{name}</th>" for name in _HEADINGS)
+    body = "\n".join(_html_row(row) for _, row in checked.iterrows())
+    banner = "".join(f'<p class="watermark">{line}</p>' for line in _banner(context))
+    footer = html.escape(context.footer(_count(checked))).replace("\n", "<br>")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Verdicts</title><style>{_CSS}</style>'
+        f"</head><body>{banner}\n<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>\n"
+        f"<footer>{footer}</footer></body></html>\n"
+    )
+
+
+def save_verdict_table(frame: pd.DataFrame, stem: Path) -> tuple[Path, ...]:
+    """Write ``stem``.txt, .html and .csv, each atomically, and return the three paths."""
+    table = VERDICT_TABLE.check(frame).to_csv(index=False, lineterminator="\n")
+    contents = {"txt": verdict_table(frame) + "\n", "html": verdict_table_html(frame), "csv": table}
+    paths = {ending: stem.parent / f"{stem.name}.{ending}" for ending in contents}
+    for ending, text in contents.items():
+        write_bytes_atomically(paths[ending], text.encode())
+    return tuple(paths.values())
+
+
+def _banner(context: FigureContext) -> list[str]:
+    return [WATERMARK] if context.is_synthetic else []
+
+
+def _printable(text: str) -> str:
+    """Return text without control characters: names and messages come from files that others wrote."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _number(value: object, digits: int) -> str:
+    return _MISSING if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def _cells(row: pd.Series) -> tuple[str, ...]:
+    """Return one adapter's cells as text; a missing value is a dash, never a number."""
+    length = _number(row["acceptance_length"], 2)
+    if not pd.isna(row["lower"]):
+        length += f" [{_number(row['lower'], 2)}, {_number(row['upper'], 2)}]"
+    depth = row["measured_num_speculative_tokens"]
+    speedup = row["speedup"]
+    return (
+        _printable(row["adapter"]),
+        _printable(row["stratum"]),
+        length,
+        row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}"),
+        _MISSING if pd.isna(speedup) else f"{_number(speedup, 2)}x",
+        _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
+        _MISSING if pd.isna(row["reason"]) else _printable(row["reason"]),
+    )
+
+
+def _count(checked: pd.DataFrame) -> str:
+    return f"n = {len(checked)} adapter{'' if len(checked) == 1 else 's'}"
+
+
+def _html_row(row: pd.Series) -> str:
+    classes = ("", "", "number", row["measured_action"], "number", _class_of(row["predicted_action"]), "")
+    cells = (html.escape(cell) for cell in _cells(row))
+    return (
+        "<tr>" + "".join(f'<td class="{name}">{cell}</td>' for name, cell in zip(classes, cells, strict=True)) + "</tr>"
+    )
+
+
+def _class_of(action: object) -> str:
+    return "" if pd.isna(action) else str(action)

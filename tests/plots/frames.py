@@ -1,0 +1,169 @@
+"""Tables with a known shape for the figures' tests; their numbers are made up and marked as such."""
+
+import numpy as np
+import pandas as pd
+
+from lora_spec.plots.context import with_context
+
+_SMALL = ("self-chat", "python-code", "french", "json-answers", "upper-case", "every-word-prefixed")
+_STRATA = ("benign", "moderate", "aggressive")
+SETUP = "SmolLM2-135M-Instruct + 4-layer drafter, vLLM 0.32.0 CPU, bf16, greedy, K = 3, 64 output tokens"
+
+
+def adapter_names(num_adapters: int) -> list[str]:
+    """Return names of realistic length, the six short ones first."""
+    domains = ("django-fr", "sql-schema", "wordnet-glosses", "json-extract", "po-deutsch", "unit-conversion")
+    rest = [f"{domains[i % 6]}-r{2 ** (1 + i // 6 % 5)}-s{i:02d}" for i in range(max(0, num_adapters - len(_SMALL)))]
+    return [*_SMALL, *rest][:num_adapters]
+
+
+def _context(frame: pd.DataFrame, evidence: str) -> pd.DataFrame:
+    return with_context(frame, tier="mini", evidence=evidence, setup=SETUP, interval_level=0.9)
+
+
+def _lengths(num_adapters: int) -> np.ndarray:
+    return np.round(np.linspace(2.25, 1.12, num_adapters) + 0.08 * np.sin(np.arange(num_adapters) * 2.3), 3)
+
+
+def paired_effect(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return differences from slightly positive to strongly negative, on both prompt sets."""
+    rows = []
+    for i, (name, length) in enumerate(zip(adapter_names(num_adapters), _lengths(num_adapters), strict=True)):
+        for prompt_set, share in (("own", 1.0), ("common", 0.35)):
+            delta = share * (length - 2.15)
+            half = 0.05 + 0.02 * (i % 3)
+            rows.append(
+                {
+                    "adapter": name,
+                    "stratum": _STRATA[min(2, 3 * i // num_adapters)],
+                    "prompt_set": prompt_set,
+                    "delta_acceptance_length": delta,
+                    "lower": delta - half,
+                    "upper": delta + 1.1 * half,
+                    "num_prompts": 32,
+                    "num_drafts": 1200 + 37 * i,
+                    "threshold": -0.115,
+                }
+            )
+    return _context(pd.DataFrame(rows), evidence)
+
+
+def predicted_vs_measured(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return three modes of falling error; the last adapter's checkpoint-only prediction is missing."""
+    rows = []
+    lengths = _lengths(num_adapters)
+    for mode, error in (("checkpoint_only", 0.25), ("checkpoint_base", 0.12), ("checkpoint_calib", 0.05)):
+        for i, (name, length) in enumerate(zip(adapter_names(num_adapters), lengths, strict=True)):
+            predicted = length + error * np.cos(1.7 * i) if (mode, i) != ("checkpoint_only", num_adapters - 1) else None
+            rows.append(
+                {
+                    "adapter": name,
+                    "source": name.split("-")[0],
+                    "mode": mode,
+                    "num_speculative_tokens": 3,
+                    "measured": length,
+                    "measured_lower": length - 0.05,
+                    "measured_upper": length + 0.06,
+                    "predicted": predicted,
+                    "predicted_lower": None if predicted is None else predicted - 1.4 * error,
+                    "predicted_upper": None if predicted is None else predicted + 1.4 * error,
+                    "is_abstained": predicted is None or i % 3 == 1,
+                }
+            )
+    return _context(pd.DataFrame(rows), evidence)
+
+
+def rank_disagreement(
+    num_adapters: int = 6, *, evidence: str = "measured", loads: tuple[int, ...] = (1, 8, 16)
+) -> pd.DataFrame:
+    """Return speedups that follow acceptance at the lowest load and leave it, pair by pair, at higher ones."""
+    names, lengths = adapter_names(num_adapters), _lengths(num_adapters)
+    parts = []
+    for step, load in enumerate(loads):
+        speedup = 0.75 + (0.32 - 0.06 * step) * lengths + 0.09 * step * np.sin(1.3 * np.arange(num_adapters))
+        part = pd.DataFrame({"adapter": names, "load_batch_size": load, "acceptance_length": lengths})
+        part["acceptance_rank"] = part["acceptance_length"].rank(ascending=False)
+        part["speedup"] = speedup
+        part["throughput_rank"] = part["speedup"].rank(ascending=False)
+        part["lower"], part["upper"] = speedup - 0.03, speedup + 0.03
+        parts.append(part)
+    return _context(pd.concat(parts, ignore_index=True), evidence)
+
+
+def decision_map(
+    num_adapters: int = 6, *, evidence: str = "measured", loads: tuple[int, ...] = (1, 4, 16)
+) -> pd.DataFrame:
+    """Return a map whose thresholds rise with the load, and adapters that abstain where they are close to one."""
+    rows = []
+    for load in loads:
+        cuts = np.array([1.15, 1.45, 1.8]) + 0.18 * np.log2(load) / 2
+        for x in np.linspace(1.0, 2.6, 81):
+            rows.append({"kind": "cell", "load_batch_size": load, **_decision(x, cuts)})
+        for name, x in zip(adapter_names(num_adapters), _lengths(num_adapters), strict=True):
+            row = {"kind": "adapter", "adapter": name, "mode": "measured", "load_batch_size": load}
+            row |= {"lower": x - 0.06, "upper": x + 0.07, **_decision(x, cuts)}
+            if np.abs(cuts - x).min() < 0.02:
+                row |= {"action": "abstain", "num_speculative_tokens": None, "speedup": None}
+            rows.append(row)
+    frame = pd.DataFrame(rows).assign(standing_num_speculative_tokens=3)
+    return _context(frame, evidence)
+
+
+def _decision(x: float, cuts: np.ndarray) -> dict[str, object]:
+    depth = int((x > cuts).sum())
+    action = "red" if depth == 0 else "green" if depth == 3 else "amber"
+    return {
+        "acceptance_length": float(x),
+        "num_speculative_tokens": depth,
+        "action": action,
+        "speedup": 1.0 if depth == 0 else 0.8 + 0.25 * float(x),
+    }
+
+
+def cost_model_fit(
+    *, evidence: str = "measured", batches: tuple[int, ...] = (1, 8), contexts: tuple[int, ...] = (256,)
+) -> pd.DataFrame:
+    """Return step times linear in batch size and depth, predictions off by a few percent, one batch held out."""
+    rows = []
+    for batch in batches:
+        for depth in range(5):
+            for context in contexts:
+                measured = 60 + 9 * batch + (14 + 1.5 * batch) * depth + 0.01 * context
+                rows.append(
+                    {
+                        "num_speculative_tokens": depth,
+                        "batch_size": batch,
+                        "num_context_tokens": context,
+                        "lora_rank": 8,
+                        "measured_ms": measured,
+                        "lower_ms": 0.97 * measured,
+                        "upper_ms": 1.05 * measured,
+                        "predicted_ms": measured * (1 + 0.06 * np.sin(depth + batch)),
+                        "num_trials": 3,
+                        "num_steps": 90,
+                        "is_held_out": batch == batches[-1],
+                    }
+                )
+    return _context(pd.DataFrame(rows), evidence).assign(interval_level=None)
+
+
+def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return one verdict per adapter, the last without a measured acceptance."""
+    lengths = [*_lengths(num_adapters)[:-1], None]
+    actions = ("green", "amber", "red")
+    rows = [
+        {
+            "adapter": name,
+            "stratum": _STRATA[min(2, 3 * i // num_adapters)],
+            "acceptance_length": length,
+            "lower": None if length is None else length - 0.06,
+            "upper": None if length is None else length + 0.07,
+            "measured_action": "abstain" if length is None else actions[min(2, 3 * i // num_adapters)],
+            "measured_num_speculative_tokens": None if length is None else max(0, 3 - i),
+            "speedup": None if length is None else 1.0 + 0.2 * max(0, 2 - i),
+            "predicted_action": "abstain",
+            "reason": "R_INTERVAL_TOO_WIDE the interval [1.02, 2.31] spans three actions; R_FEW_ADAPTERS 6 for fitting",
+        }
+        for i, (name, length) in enumerate(zip(adapter_names(num_adapters), lengths, strict=True))
+    ]
+    return _context(pd.DataFrame(rows), evidence)
