@@ -1,0 +1,199 @@
+"""What every engine offers and what passes through it. Knows no engine by name."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from lora_spec.errors import EngineError
+from lora_spec.records import AcceptanceCounts
+
+
+@dataclass(frozen=True)
+class AdapterRef:
+    """A LoRA adapter as an engine needs it; ``has_update`` is False only for an exactly zero update."""
+
+    name: str
+    path: str
+    lora_rank: int
+    has_update: bool = True
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """One prompt to be continued; ``request_id`` is unique within one call."""
+
+    request_id: str
+    prompt_token_ids: tuple[int, ...]
+    max_tokens: int
+    adapter: AdapterRef | None = None
+    temperature: float = 0.0
+    ignore_eos: bool = False
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What one request gave.
+
+    ``accepted_per_step[i]`` of ``drafted_per_step[i]`` drafted tokens were accepted in verify step i. The engine counts
+    before it cuts the output at the end token or the cap, so the last step may count accepted tokens never delivered.
+    """
+
+    request_id: str
+    num_prompt_tokens: int
+    output_token_ids: tuple[int, ...]
+    finish_reason: str
+    accepted_per_step: tuple[int, ...]
+    drafted_per_step: tuple[int, ...]
+
+    def counts(self, num_speculative_tokens: int) -> AcceptanceCounts:
+        """Return this request's share of the engine's counters at depth K."""
+        if max(self.drafted_per_step, default=0) > num_speculative_tokens:
+            raise EngineError(
+                f"request {self.request_id} drafted {max(self.drafted_per_step)} tokens in one step at depth "
+                f"{num_speculative_tokens}: set the engine's depth before the requests are sent"
+            )
+        per_pos = tuple(sum(n > k for n in self.accepted_per_step) for k in range(num_speculative_tokens))
+        return AcceptanceCounts(len(self.drafted_per_step), sum(self.drafted_per_step), sum(per_pos), per_pos)
+
+
+@dataclass(frozen=True)
+class DecodeTiming:
+    """Wall times of single decode steps in a full batch, and the mean context length while they ran."""
+
+    step_ms: tuple[float, ...]
+    num_context_tokens: int
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A greedy continuation as recorded, with the target's own tokens past its end.
+
+    ``overrun_token_ids`` continue ``output_token_ids`` as if neither the end token nor the cap had stopped them: the
+    last verify step of a speculating engine judges drafted tokens up to K - 1 positions past the end, and counts them.
+    """
+
+    prompt_id: str
+    prompt_token_ids: tuple[int, ...]
+    output_token_ids: tuple[int, ...]
+    overrun_token_ids: tuple[int, ...]
+    finish_reason: str
+    adapter: AdapterRef | None = None
+
+
+class CounterWindow:
+    """The engine's counters between entering and leaving a ``with`` block, as a delta.
+
+    ``delta`` is set on leaving; a counter that went backwards raises MeasurementError there.
+    """
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self.delta: AcceptanceCounts | None = None
+
+    def __enter__(self) -> Self:
+        self._before = self._engine.read_counters()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.delta = subtract_counters(self._engine.read_counters(), self._before)
+
+
+@dataclass(frozen=True)
+class CounterReading:
+    """Counters since the engine's start, as read: not yet a window, so nothing is checked."""
+
+    num_drafts: int
+    num_draft_tokens: int
+    num_accepted_tokens: int
+    num_accepted_tokens_per_pos: tuple[int, ...]
+
+
+def subtract_counters(after: CounterReading, before: CounterReading) -> AcceptanceCounts:
+    """Return the counts of the window between two readings.
+
+    Raises
+    ------
+    MeasurementError
+        A counter fell, so the engine or its counters were reset inside the window.
+    """
+    pairs = zip(after.num_accepted_tokens_per_pos, before.num_accepted_tokens_per_pos, strict=True)
+    return AcceptanceCounts(
+        after.num_drafts - before.num_drafts,
+        after.num_draft_tokens - before.num_draft_tokens,
+        after.num_accepted_tokens - before.num_accepted_tokens,
+        tuple(late - early for late, early in pairs),
+    )
+
+
+class Engine(ABC):
+    """A target model with a drafter: greedy or sampled continuation, counters, step times.
+
+    Closing is the caller's duty (``with open_engine(...) as engine``). Calls are not thread-safe.
+    """
+
+    @property
+    @abstractmethod
+    def max_depth(self) -> int:
+        """Return the largest number of tokens drafted per step; 0 without a drafter."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return the circumstances that give its numbers meaning, as plain JSON data."""
+
+    @abstractmethod
+    def encode_chat(self, messages: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return each user message as prompt tokens under the model's chat template."""
+
+    @abstractmethod
+    def set_depth(self, default_depth: int | None, *, depth_by_adapter: Mapping[str, int] | None = None) -> None:
+        """Set the drafted tokens per step for requests sent from now on; None restores the maximum."""
+
+    @abstractmethod
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion per request, in the order of the requests."""
+
+    @abstractmethod
+    def read_counters(self) -> CounterReading:
+        """Return the counters since the engine's start; the vector has ``max_depth`` entries."""
+
+    @abstractmethod
+    def time_decode_steps(
+        self, requests: Sequence[GenerationRequest], *, num_steps: int, num_warmup_steps: int
+    ) -> DecodeTiming:
+        """Time ``num_steps`` engine steps with all requests decoding, after prefill and ``num_warmup_steps``.
+
+        ``max_tokens`` of the requests is ignored: they run until the steps are timed, then they are aborted.
+        """
+
+    def close(self) -> None:  # noqa: B027 - an engine without resources has nothing to release
+        """Release memory, processes and files. Closing twice is harmless."""
+
+    def counters(self) -> CounterWindow:
+        """Return a window over the counters, for use in a ``with`` statement."""
+        return CounterWindow(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Replayer(ABC):
+    """A drafter that says, for a recorded trajectory, where it would have proposed the very next token."""
+
+    @abstractmethod
+    def match_drafts(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
+        """Return, per trajectory, a bool vector over output and overrun tokens.
+
+        Entry i says whether the drafter, given everything before output token i, ranks that token first.
+        """
