@@ -44,13 +44,13 @@ def make_examples(num_sources: int, per_source: int, *, seed: int = 0, noise: fl
     return examples
 
 
-def fit(examples: list[TrainingExample], *, level: float = 0.9, **options) -> dict:
+def fit(examples: list[TrainingExample], *, level: float = 0.9, min_adapters: int = 0, **options) -> dict:
     """Fit the elastic net with almost no penalty unless told otherwise."""
     return fit_predictor(
         "elastic_net",
         examples,
-        settings=FitSettings(level=level, standing_num_speculative_tokens=3),
-        options={"penalty_fraction": 1e-4, "min_sources_for_inner_cv": 99} | options,
+        settings=FitSettings(level=level, standing_num_speculative_tokens=3, min_adapters=min_adapters),
+        options={"penalties": (1e-4,), "l1_ratios": (0.5,)} | options,
         target_model="target",
         draft_model="drafter",
     )

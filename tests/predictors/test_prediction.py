@@ -48,6 +48,16 @@ def test_seven_adapters_give_the_whole_possible_range_and_say_so(few_exported):
     assert "R_TOO_FEW_SOURCES" in dict(estimate.reasons)
 
 
+def test_fewer_adapters_than_the_gate_asks_for_claim_no_interval(fit_examples):
+    examples = make_examples(12, 2)
+    enough = predict(fit_examples(examples, min_adapters=24), columns_of(_point(0.0)))
+    thin = predict(fit_examples(examples, min_adapters=25), columns_of(_point(0.0)))
+    assert enough.reasons == ()
+    assert (thin.lower, thin.upper) == ((0.0,) * DEPTH, (1.0,) * DEPTH)
+    assert "R_TOO_FEW_ADAPTERS" in dict(thin.reasons)
+    assert thin.acceptance_rate_per_pos == enough.acceptance_rate_per_pos
+
+
 def test_new_adapters_of_new_sources_are_covered_as_promised(fit_examples):
     level = 0.8
     exported = fit_examples(make_examples(12, 2, seed=1, noise=0.4), level=level)

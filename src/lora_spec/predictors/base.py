@@ -23,6 +23,8 @@ class FitSettings:
         Of the intervals, in (0, 1).
     standing_num_speculative_tokens
         K of the fleet today.
+    min_adapters
+        With fewer training adapters no interval is claimed but the whole possible range.
     min_trials_per_position
         Drafts that must have reached position k before an adapter says anything about r_k.
     num_neighbours, novelty_level
@@ -33,6 +35,7 @@ class FitSettings:
 
     level: float
     standing_num_speculative_tokens: int
+    min_adapters: int = 0
     min_trials_per_position: int = 30
     num_neighbours: int = 3
     novelty_level: float = 0.95

@@ -16,56 +16,48 @@ from lora_spec.errors import PredictorError
 Array = NDArray[np.float64]
 
 _MAX_ITERATIONS = 100_000
-_SMALLEST_PENALTY_FRACTION = 1e-2
-_NUM_PENALTIES = 20
 
 
 @dataclass(frozen=True)
 class ElasticNetOptions:
-    """Penalties, fixed below ``min_sources_for_inner_cv`` sources and chosen by cross-validation from there on.
+    """The grid of penalties and how it is searched.
 
     Parameters
     ----------
-    penalty_fraction
-        As a fraction of the smallest penalty that leaves no coefficient, so that it has no unit.
-    l1_ratio, l1_ratios
-        Share of the absolute-value penalty, in (0, 1]: fixed, or the candidates.
+    penalties
+        Candidates for scikit-learn's alpha; columns have spread 1 and the response is a logit.
+    l1_ratios
+        Candidates for the share of the absolute-value penalty, in (0, 1].
+    num_folds
+        Of the inner cross-validation, at most; a fold holds whole sources.
+    min_sources_for_search
+        With fewer sources nothing is searched: the strongest penalty is the cautious choice.
     """
 
-    penalty_fraction: float = 0.1
-    l1_ratio: float = 0.5
+    penalties: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)
     l1_ratios: tuple[float, ...] = (0.1, 0.5, 0.9)
-    min_sources_for_inner_cv: int = 8
-    num_inner_folds: int = 5
-
-
-def _largest_penalty(x: Array, y: Array, l1_ratio: float) -> float:
-    centred = x - x.mean(axis=0)
-    return float(np.max(np.abs(centred.T @ (y - y.mean())))) / (len(y) * l1_ratio)
+    num_folds: int = 5
+    min_sources_for_search: int = 4
 
 
 def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: ElasticNetOptions) -> tuple[float, float]:
     """Return (alpha, l1_ratio); whole sources are held out where there are enough of them."""
-    num_sources = len(set(sources))
-    if num_sources < options.min_sources_for_inner_cv:
-        return options.penalty_fraction * _largest_penalty(x, y, options.l1_ratio), options.l1_ratio
+    num_sources, grid_size = len(set(sources)), len(options.penalties) * len(options.l1_ratios)
+    if grid_size == 1 or num_sources < options.min_sources_for_search:
+        return max(options.penalties), min(options.l1_ratios)
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import ElasticNetCV
     from sklearn.model_selection import GroupKFold
 
-    folds = list(GroupKFold(min(options.num_inner_folds, num_sources)).split(x, y, groups=list(sources)))
-    candidates = []
-    for l1_ratio in options.l1_ratios:
-        fractions = np.geomspace(1.0, _SMALLEST_PENALTY_FRACTION, _NUM_PENALTIES)
-        search = ElasticNetCV(
-            l1_ratio=l1_ratio, alphas=_largest_penalty(x, y, l1_ratio) * fractions, cv=folds, max_iter=_MAX_ITERATIONS
-        )
-        with warnings.catch_warnings():
-            # A candidate that does not converge only loses the comparison; the final fit below must converge.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            search.fit(x, y)
-        candidates.append((float(search.mse_path_.mean(axis=-1).min()), float(search.alpha_), l1_ratio))
-    return min(candidates)[1:]
+    folds = list(GroupKFold(min(options.num_folds, num_sources)).split(x, y, groups=list(sources)))
+    search = ElasticNetCV(
+        l1_ratio=list(options.l1_ratios), alphas=list(options.penalties), cv=folds, max_iter=_MAX_ITERATIONS
+    )
+    with warnings.catch_warnings():
+        # A candidate that does not converge only loses the comparison; the final fit must converge.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        search.fit(x, y)
+    return float(search.alpha_), float(search.l1_ratio_)
 
 
 def _fit_one(x: Array, y: Array, *, alpha: float, l1_ratio: float) -> tuple[float, Array]:
@@ -79,7 +71,7 @@ def _fit_one(x: Array, y: Array, *, alpha: float, l1_ratio: float) -> tuple[floa
         except ConvergenceWarning as err:
             raise PredictorError(
                 f"the elastic net did not converge on {len(y)} adapters at penalty {alpha:.3g}; "
-                "raise penalty_fraction in the predictor's options"
+                "raise the penalties in the predictor's options"
             ) from err
     return float(model.intercept_), np.asarray(model.coef_, dtype=np.float64)
 
@@ -89,7 +81,7 @@ def _fit_position(x: Array, y: Array, sources: Sequence[str], options: ElasticNe
     centre, spread = x.mean(axis=0), x.std(axis=0)
     varying = spread > 1e-9 * np.maximum(1.0, np.abs(centre))
     coefficients = np.zeros(x.shape[1])
-    intercept, alpha, l1_ratio = float(y.mean()), 0.0, options.l1_ratio
+    intercept, alpha, l1_ratio = float(y.mean()), None, None
     z = (x[:, varying] - centre[varying]) / spread[varying]
     if z.size and np.ptp(y) > 0:
         alpha, l1_ratio = _choose_penalty(z, y, sources, options)
@@ -113,7 +105,9 @@ class ElasticNetVariant:
         try:
             chosen = ElasticNetOptions(**options)
         except TypeError as err:
-            raise PredictorError(f"elastic_net: {err}; options are those of ElasticNetOptions") from err
+            raise PredictorError(
+                f"elastic_net: {err}; options are penalties, l1_ratios, num_folds, min_sources_for_search"
+            ) from err
         positions = []
         for k in range(y.shape[1]):
             known = np.isfinite(y[:, k])

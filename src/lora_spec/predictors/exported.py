@@ -20,6 +20,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "spread": list,
     "constant_columns": dict,
     "training_range": dict,
+    "min_adapters": int,
     "range_margin": (int, float),
     "model": dict,
     "folds": list,

@@ -54,6 +54,7 @@ def fit_predictor(
         "standing_num_speculative_tokens": settings.standing_num_speculative_tokens,
         "max_depth": examples[0].max_depth,
         "level": settings.level,
+        "min_adapters": settings.min_adapters,
         "range_margin": settings.range_margin,
         **scaling,
         "model": variant.fit(x, y, sources=sources, options=options),

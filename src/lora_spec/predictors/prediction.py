@@ -106,16 +106,18 @@ def _bounds(
     exported: Mapping[str, Any], variant: Variant, x: Array, rates: Array
 ) -> tuple[Array, Array, tuple[Array, Array]]:
     sources = [adapter["source"] for adapter in exported["training_adapters"]]
+    # An infinite residual is how a fit too thin to be trusted asks for the whole possible range.
+    allowance = np.inf if exported["num_adapters"] < exported["min_adapters"] else 0.0
     by_source = {
         fold["left_out"]: algebra.acceptance_rates(variant.logits(fold["model"], x)) for fold in exported["folds"]
     }
     held_out, weights = np.array([by_source[source] for source in sources]), source_weights(sources)
     rate_bounds = jackknife_plus_bounds(
-        algebra.logit(held_out), np.array(exported["residuals"]["rate_logit"]), weights, exported["level"]
+        algebra.logit(held_out), np.array(exported["residuals"]["rate_logit"]) + allowance, weights, exported["level"]
     )
     length_bounds = jackknife_plus_bounds(
         algebra.length_logits(algebra.acceptance_lengths(held_out)),
-        np.array(exported["residuals"]["length_logit"]),
+        np.array(exported["residuals"]["length_logit"]) + allowance,
         weights,
         exported["level"],
     )
@@ -145,13 +147,22 @@ def _novelty_reasons(
 
 
 def _thin_data_reasons(exported: Mapping[str, Any]) -> list[Reason]:
-    needed, level = min_sources(exported["level"]), exported["level"]
-    if exported["num_sources"] >= needed:
-        return []
-    return [
-        (
-            "R_TOO_FEW_SOURCES",
-            f"{exported['num_adapters']} training adapters of {exported['num_sources']} sources cannot support a "
-            f"{level:.0%} interval (needs {needed} sources): the interval is the whole possible range",
+    level, num_sources, num_adapters = exported["level"], exported["num_sources"], exported["num_adapters"]
+    reasons = []
+    if num_sources < min_sources(level):
+        reasons.append(
+            (
+                "R_TOO_FEW_SOURCES",
+                f"{num_adapters} training adapters of {num_sources} sources cannot support a {level:.0%} interval "
+                f"(needs {min_sources(level)} sources): the interval is the whole possible range",
+            )
         )
-    ]
+    if num_adapters < exported["min_adapters"]:
+        reasons.append(
+            (
+                "R_TOO_FEW_ADAPTERS",
+                f"the predictor was fitted on {num_adapters} adapters, the gate asks for {exported['min_adapters']}: "
+                "the interval is the whole possible range",
+            )
+        )
+    return reasons
