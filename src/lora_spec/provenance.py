@@ -1,12 +1,12 @@
 """Where a result comes from: code, config, versions, machine, time. Knows nothing of what the result means."""
 
+import ast
 import hashlib
 import json
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -39,21 +39,49 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def code_digest(rooms: Iterable[str]) -> str:
-    """Return a digest of the source of some rooms, for Snakemake, which does not see imported modules change.
-
-    Parameters
-    ----------
-    rooms
-        Names below ``lora_spec``, such as ``"gate"`` (a folder) or ``"records"`` (a module).
-    """
+def _module_file(name: str) -> Path | None:
+    """Return the source file of a module of this package, or None for anything else."""
     root = Path(__file__).parent
+    if name != root.name and not name.startswith(f"{root.name}."):
+        return None
+    base = root.joinpath(*name.split(".")[1:])
+    return next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
+
+
+def _names_in(path: Path) -> set[str]:
+    """Return dotted names that a source file imports or, as the registries do, spells out in a string."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
+    return {".".join(parts[: end + 1]) for parts in (name.split(".") for name in names) for end in range(len(parts))}
+
+
+def code_files(script: Path) -> tuple[Path, ...]:
+    """Return a script and every file of this package that it can import, however deep, sorted."""
+    found, waiting = set(), [script.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += [file for name in _names_in(path) if (file := _module_file(name))]
+    return tuple(sorted(found))
+
+
+def code_digest(script: Path) -> str:
+    """Return a digest of all code behind a script, for Snakemake, which does not see imported modules change.
+
+    Paths enter by their place in the package, not on the machine, and documentation strings count too: the digest
+    may change without need, but never stay without it.
+    """
     digest = hashlib.sha256()
-    for room in sorted(set(rooms)):
-        found = sorted((root / room).rglob("*.py")) or [root / f"{room}.py"]
-        for path in found:
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
+    for path in code_files(script):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -1,0 +1,42 @@
+"""From adapter checkpoints to verdicts and figures: one workflow for every tier (see README.md)."""
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+report: "report/workflow.rst"
+
+
+# Lint asks for an environment per rule. Ours are the two venvs that `make` builds; this line is for clusters
+# that run the rules in a container (--sdm apptainer).
+container: "docker://python:3.11-slim-bookworm"
+
+
+include: "rules/common.smk"
+include: "rules/models.smk"
+include: "rules/adapters.smk"
+include: "rules/measure.smk"
+include: "rules/decide.smk"
+include: "rules/figures.smk"
+
+
+wildcard_constraints:
+    run=RUN,
+    adapter="|".join(TIER.adapter_pool.names),
+    figure="|".join(FIGURES),
+    mode="|".join(MODES),
+
+
+localrules:
+    all,
+    verdicts,
+    figures,
+
+
+rule all:
+    """Everything of the tier: verdicts, tables, figures."""
+    default_target: True
+    input:
+        rules.verdicts.input,
+        rules.figures.input,

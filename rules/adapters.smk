@@ -1,0 +1,66 @@
+"""Adapters, their prompts and their features."""
+
+
+rule train_adapter:
+    """Train one LoRA adapter with PEFT from its row of the pool."""
+    input:
+        target=f"results/{RUN}/models/target",
+    output:
+        directory("results/{run}/adapters/{adapter}"),
+    log:
+        "logs/{run}/train_adapter/{adapter}.log",
+    benchmark:
+        "results/{run}/benchmarks/train_adapter/{adapter}.tsv"
+    threads: 2
+    resources:
+        mem_mb=6000,
+        runtime=60,
+    params:
+        code=code("train_adapter"),
+        row=row_of,
+    message:
+        "Training adapter {wildcards.adapter}"
+    shell:
+        "{SERVING_PYTHON} scripts/train_adapter.py --target {input.target} --row {params.row:q}"
+        " --answers resources/trajectories/{wildcards.run} --output {output} > {log} 2>&1"
+
+
+rule freeze_prompts:
+    """Write the prompts of every role and check them against their frozen hashes."""
+    output:
+        "results/{run}/prompts.json",
+    log:
+        "logs/{run}/freeze_prompts.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        code=code("freeze_prompts"),
+        settings=settings("prompts"),
+    message:
+        "Freezing the prompts"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/freeze_prompts.py --settings {params.settings:q} --tier {TIER_NAME}"
+        " --output {output} > {log} 2>&1"
+
+
+rule extract_features:
+    """Turn one adapter's tensors into numbers, without torch and without the base model."""
+    input:
+        adapter_dir_of,
+    output:
+        "results/{run}/features/{adapter}.json",
+    log:
+        "logs/{run}/extract_features/{adapter}.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        code=code("extract_features"),
+    message:
+        "Reading adapter {wildcards.adapter}"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/extract_features.py --adapter {input} --name {wildcards.adapter}"
+        " --tier {TIER_NAME} --output {output} > {log} 2>&1"

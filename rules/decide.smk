@@ -1,0 +1,103 @@
+"""From records to verdicts: fit the predictor and the cost model, then decide."""
+
+
+rule fit_cost_model:
+    """Fit step time against depth and batch size."""
+    input:
+        STEP_TIMES,
+    output:
+        "results/{run}/cost_model.json",
+    log:
+        "logs/{run}/fit_cost_model.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        code=code("fit_cost_model"),
+        settings=settings_of("gate", "level", "num_uncertainty_draws", "seed"),
+    message:
+        "Fitting the cost model"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/fit_cost_model.py --step-times {input} --settings {params.settings:q}"
+        " --tier {TIER_NAME} --output {output} > {log} 2>&1"
+
+
+rule estimate_acceptance:
+    """Turn counts into acceptance estimates and paired effects with bootstrap intervals."""
+    input:
+        records("acceptance"),
+    output:
+        "results/{run}/measured.json",
+    log:
+        "logs/{run}/estimate_acceptance.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code("estimate_acceptance"),
+        settings=settings_of("phase1_measurement", *ESTIMATE_KEYS),
+    message:
+        "Estimating acceptance and paired effects"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/estimate_acceptance.py --records {input} --settings {params.settings:q}"
+        " --tier {TIER_NAME} --output {output} > {log} 2>&1"
+
+
+rule phase3_predictor:
+    """Fit the predictor on all adapters, and predict each from the others' domains."""
+    input:
+        features=records("features"),
+        measured="results/{run}/measured.json",
+    output:
+        predictor="results/{run}/predictor/predictor.json",
+        predictions="results/{run}/predictor/predictions.json",
+    log:
+        "logs/{run}/phase3_predictor.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code("phase3_predictor"),
+        settings=settings_of("gate", "predictor", "level"),
+        pool=pool_rows(),
+    message:
+        "Fitting the predictor, leaving one domain out at a time"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/phase3_predictor.py --features {input.features} --measured {input.measured}"
+        " --settings {params.settings:q} --pool {params.pool:q} --tier {TIER_NAME}"
+        " --output-dir results/{wildcards.run}/predictor > {log} 2>&1"
+
+
+rule decide:
+    """Give every adapter two verdicts: from its measured acceptance and from the prediction without it."""
+    input:
+        features=records("features"),
+        measured="results/{run}/measured.json",
+        predictions="results/{run}/predictor/predictions.json",
+        cost_model="results/{run}/cost_model.json",
+    output:
+        expand("results/{run}/verdicts/{adapter}.{mode}.json", adapter=ADAPTERS, mode=MODES, allow_missing=True),
+    log:
+        "logs/{run}/decide.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code("decide"),
+        gate=settings_of("gate", *GATE_KEYS),
+    message:
+        "Deciding"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/decide.py --features {input.features} --measured {input.measured}"
+        " --predictions {input.predictions} --cost-model {input.cost_model} --gate {params.gate:q}"
+        " --tier {TIER_NAME} --output-dir results/{wildcards.run}/verdicts > {log} 2>&1"
+
+
+rule verdicts:
+    """All verdicts of the tier."""
+    input:
+        expand("results/{run}/verdicts/{adapter}.{mode}.json", run=RUN, adapter=ADAPTERS, mode=MODES),

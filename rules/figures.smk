@@ -1,0 +1,94 @@
+"""Tables and figures: truth and guess meet here, in a table."""
+
+
+rule join_tables:
+    """Join verdicts, estimates, predictions and step times into one table per figure."""
+    input:
+        measured="results/{run}/measured.json",
+        predictions="results/{run}/predictor/predictions.json",
+        cost_model="results/{run}/cost_model.json",
+        step_times=STEP_TIMES,
+        verdicts=expand(
+            "results/{run}/verdicts/{adapter}.{mode}.json", adapter=ADAPTERS, mode=MODES, allow_missing=True
+        ),
+    output:
+        expand("results/{run}/tables/{figure}.json", figure=FIGURES, allow_missing=True),
+        verdicts="results/{run}/tables/verdicts.json",
+    log:
+        "logs/{run}/join_tables.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        code=code("join_tables"),
+        pool=pool_rows(),
+        gate=settings_of("gate", *GATE_KEYS, "map_batch_sizes"),
+        effect=settings("phase1_measurement", "effect_gate"),
+    message:
+        "Joining tables"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/join_tables.py --measured {input.measured} --predictions {input.predictions}"
+        " --cost-model {input.cost_model} --step-times {input.step_times} --verdicts {input.verdicts}"
+        " --pool {params.pool:q} --gate {params.gate:q} --effect {params.effect:q} --tier {TIER_NAME}"
+        " --output-dir results/{wildcards.run}/tables > {log} 2>&1"
+
+
+rule plot_figure:
+    """Draw one figure from its table."""
+    input:
+        "results/{run}/tables/{figure}.json",
+    output:
+        pdf="results/{run}/figures/{figure}.pdf",
+        png=report(
+            "results/{run}/figures/{figure}.png",
+            caption="../report/{figure}.rst",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
+        csv="results/{run}/figures/{figure}.csv",
+    log:
+        "logs/{run}/plot_figure/{figure}.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        code=code("plot_figure"),
+    message:
+        "Drawing {wildcards.figure}"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/plot_figure.py --table {input} --figure {wildcards.figure}"
+        " --stem results/{wildcards.run}/figures/{wildcards.figure} > {log} 2>&1"
+
+
+rule write_verdict_table:
+    """Write the verdict table as a page for the report."""
+    input:
+        "results/{run}/tables/verdicts.json",
+    output:
+        report(
+            "results/{run}/verdicts.html",
+            caption="../report/verdicts.rst",
+            category="Verdicts",
+            labels={"table": "measured and predicted verdicts"},
+        ),
+    log:
+        "logs/{run}/write_verdict_table.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        code=code("write_verdict_table"),
+    message:
+        "Writing the verdict table"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/write_verdict_table.py --table {input} --output {output} > {log} 2>&1"
+
+
+rule figures:
+    """All figures of the tier, and the verdict table."""
+    input:
+        expand("results/{run}/figures/{figure}.{ext}", run=RUN, figure=FIGURES, ext=("pdf", "png", "csv")),
+        expand("results/{run}/verdicts.html", run=RUN),

