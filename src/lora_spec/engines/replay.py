@@ -1,4 +1,4 @@
-"""Exact greedy acceptance at every depth from one drafter pass over recorded trajectories (torch, no serving engine)."""
+"""Exact greedy acceptance at every depth from one drafter pass over recorded trajectories, without an engine."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,11 +1,11 @@
 """vLLM in this process: exact counters per request, depth set at run time, engine steps timed one by one."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lora_spec.engines.base import AdapterRef, Completion, CounterReading, DecodeTiming, Engine, GenerationRequest
 from lora_spec.engines.vllm_environment import import_vllm, usable_cores
+from lora_spec.engines.vllm_steps import skip_drafter_at_depth_zero, time_steps
 from lora_spec.errors import EngineError
 
 _COUNTER_PREFIX = "vllm:spec_decode_"
@@ -72,7 +72,7 @@ class VllmOfflineEngine(Engine):
         self._lora_ids: dict[AdapterRef, int] = {}
         self._llm: Any = self._start()
         if drafter is not None and not is_drafter_run_at_depth_zero:
-            _skip_drafter_at_depth_zero(self._runner().drafter)
+            skip_drafter_at_depth_zero(self._runner().drafter)
 
     def _speculation_options(self, drafter: str) -> dict[str, Any]:
         from vllm.platforms import current_platform
@@ -84,7 +84,8 @@ class VllmOfflineEngine(Engine):
                 "num_speculative_tokens": self._max_depth,
             },
             # vLLM schedules synchronously on the CPU and one step ahead elsewhere.
-            "scheduler_cls": "lora_spec.policy.vllm_scheduler." + ("DepthScheduler" if current_platform.is_cpu() else "DepthAsyncScheduler"),
+            "scheduler_cls": "lora_spec.policy.vllm_scheduler."
+            + ("DepthScheduler" if current_platform.is_cpu() else "DepthAsyncScheduler"),
             "per_request_spec_decode_metrics": "detailed",
         }
 
@@ -157,8 +158,8 @@ class VllmOfflineEngine(Engine):
         needed = len(request.prompt_token_ids) + request.max_tokens + 2 * self._max_depth
         if needed > self._max_model_len:
             raise EngineError(
-                f"request {request.request_id}: {len(request.prompt_token_ids)} prompt tokens, {request.max_tokens} new "
-                f"ones and two drafts of {self._max_depth} exceed max_model_len {self._max_model_len}; raise it"
+                f"request {request.request_id}: {len(request.prompt_token_ids)} prompt tokens, {request.max_tokens} "
+                f"new ones and two drafts of {self._max_depth} exceed max_model_len {self._max_model_len}; raise it"
             )
 
     def _sampling(self, request: GenerationRequest) -> Any:
@@ -210,7 +211,7 @@ class VllmOfflineEngine(Engine):
             self._check_length(_endless(request, longest))
         ids = [self._add_endless(engine, request, longest) for request in requests]
         try:
-            return _time_steps(engine, ids, num_steps=num_steps, num_warmup_steps=num_warmup_steps)
+            return time_steps(engine, ids, num_steps=num_steps, num_warmup_steps=num_warmup_steps)
         finally:
             engine.abort_request(ids)
             while self._core().scheduler.has_requests():
@@ -250,47 +251,3 @@ def _completion(request: GenerationRequest, output: Any) -> Completion:
         accepted_per_step=tuple(metrics.per_step_accepted) if metrics else (),
         drafted_per_step=tuple(metrics.per_step_drafted) if metrics else (),
     )
-
-
-def _time_steps(engine: Any, ids: Sequence[str], *, num_steps: int, num_warmup_steps: int) -> DecodeTiming:
-    """Step until every request has decoded ``num_warmup_steps`` times, then time the steps."""
-    lengths = dict.fromkeys(ids, 0)
-    prompts = dict.fromkeys(ids, 0)
-
-    def advance() -> int:
-        outputs = engine.step()
-        for output in outputs:
-            lengths[output.request_id] = len(output.outputs[0].token_ids)
-            prompts[output.request_id] = len(output.prompt_token_ids)
-        return len(outputs)
-
-    num_full_steps = 0
-    while num_full_steps <= num_warmup_steps:
-        # The first full step may still hold a prefill; those after it are pure decoding.
-        num_full_steps = num_full_steps + 1 if advance() == len(ids) else 0
-    step_ms, contexts = [], []
-    for _ in range(num_steps):
-        started = time.perf_counter()
-        num_outputs = advance()
-        step_ms.append(1e3 * (time.perf_counter() - started))
-        contexts.append(sum(lengths.values()) + sum(prompts.values()))
-        if num_outputs != len(ids):
-            raise EngineError(
-                f"only {num_outputs} of {len(ids)} requests decoded in a timed step: the cache or the token budget is "
-                "too small for this batch; give kv_cache_gib or lower the batch size"
-            )
-    return DecodeTiming(tuple(step_ms), round(contexts[len(contexts) // 2] / len(ids)))
-
-
-def _skip_drafter_at_depth_zero(drafter: Any) -> None:
-    """Make a step at depth 0 cost no drafter pass."""
-    propose: Callable[..., Any] = drafter.propose
-
-    def propose_if_needed(num_speculative_tokens: int, *args: Any, **kwargs: Any) -> Any:
-        if num_speculative_tokens:
-            return propose(num_speculative_tokens, *args, **kwargs)
-        import torch
-
-        return torch.empty(kwargs["common_attn_metadata"].batch_size(), 0, dtype=torch.int64)
-
-    drafter.propose = propose_if_needed

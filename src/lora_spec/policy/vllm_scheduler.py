@@ -63,7 +63,9 @@ class _DepthTable:
     def speculation_depth(self, request: Any) -> int:
         """Return the depth in force for one vLLM request."""
         default = self.num_spec_tokens if self._default_depth is None else self._default_depth
-        return default if request.lora_request is None else self._depth_by_adapter.get(request.lora_request.name, default)
+        return (
+            default if request.lora_request is None else self._depth_by_adapter.get(request.lora_request.name, default)
+        )
 
     def _limit_step(self, scheduler_output: Any) -> dict[str, int]:
         """Draft no deeper than this step's requests can use; return the depth of each."""
