@@ -1,13 +1,39 @@
 """Domains: kinds of (prompt, answer) pairs, one per file. They know nothing of models or adapters."""
 
 from lora_spec.errors import TrainingError
-from lora_spec.training.domains import json_extract, numbered_list, prefix_words, self_chat, sql, upper_case
+from lora_spec.training.domains import (
+    arithmetic,
+    csv_table,
+    json_extract,
+    numbered_list,
+    prefix_words,
+    python_doc,
+    reversed_words,
+    self_chat,
+    sql,
+    terse,
+    translation,
+    unit_conversion,
+    upper_case,
+)
 from lora_spec.training.domains.base import Domain, Example, Split
 
-DOMAINS: dict[str, Domain] = {
-    module.DOMAIN.name: module.DOMAIN
-    for module in (self_chat, numbered_list, json_extract, sql, upper_case, prefix_words)
-}
+_MODULES = (
+    self_chat,
+    numbered_list,
+    upper_case,
+    prefix_words,
+    reversed_words,
+    terse,
+    arithmetic,
+    unit_conversion,
+    translation,
+    json_extract,
+    csv_table,
+    sql,
+    python_doc,
+)
+DOMAINS: dict[str, Domain] = {module.DOMAIN.name: module.DOMAIN for module in _MODULES}
 
 __all__ = ["DOMAINS", "Domain", "Example", "Split", "domain_prompts", "find_domain"]
 
