@@ -15,8 +15,8 @@ def test_what_the_config_says_reaches_the_export():
     exported = fit_predictor(
         config.predictor.model,
         make_examples(5, 2),
-        settings=fit_settings(config),
-        options=variant_options(config),
+        settings=fit_settings(config.to_dict()),
+        options=variant_options(config.to_dict()),
         target_model="t",
         draft_model="d",
     )

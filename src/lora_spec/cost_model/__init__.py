@@ -2,3 +2,19 @@
 
 Knows nothing of adapters or predictors: it takes an acceptance with its interval, whoever made it.
 """
+
+from lora_spec.cost_model.break_even import break_even_token_acceptance_prob, iid_acceptance_length
+from lora_spec.cost_model.fitting import fit_cost_model
+from lora_spec.cost_model.model import CostEstimate, CostModel
+from lora_spec.cost_model.validation import StepTimePair, compare_with_line, held_out_error
+
+__all__ = [
+    "CostEstimate",
+    "CostModel",
+    "StepTimePair",
+    "break_even_token_acceptance_prob",
+    "compare_with_line",
+    "fit_cost_model",
+    "held_out_error",
+    "iid_acceptance_length",
+]

@@ -1,4 +1,4 @@
-"""How well the cost model foretells step times that it was not fitted on."""
+"""How well the line through the step times foretells cells, where possible cells that it was not fitted on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from lora_spec.cost_model.fitting import fit_cost_model
+from lora_spec.cost_model.model import CostModel
 from lora_spec.errors import MeasurementError
 from lora_spec.records import StepTimeCell
 
 
 @dataclass(frozen=True)
 class StepTimePair:
-    """A step time beside its prediction; ``held_out`` names what the fit did not see."""
+    """A measured step time beside the line's; ``lower_ms`` and ``upper_ms`` are the trials' extremes."""
 
     num_speculative_tokens: int
     batch_size: int
-    held_out: str
-    predicted_ms: float
+    num_context_tokens: int
+    lora_rank: int
     measured_ms: float
+    lower_ms: float
+    upper_ms: float
+    predicted_ms: float
+    num_trials: int
+    num_steps: int
+    is_held_out: bool
 
     @property
     def relative_error(self) -> float:
@@ -26,45 +33,55 @@ class StepTimePair:
         return (self.predicted_ms - self.measured_ms) / self.measured_ms
 
 
-def predict_held_out(cells: Sequence[StepTimeCell]) -> tuple[StepTimePair, ...]:
-    """Predict every cell from a fit without it.
+def compare_with_line(cells: Sequence[StepTimeCell]) -> tuple[StepTimePair, ...]:
+    """Return one pair per depth and batch size, by depth, then batch size.
 
-    Batch sizes inside the measured range are left out one at a time where there are at least three: that tests the
-    line. Otherwise trials are left out one at a time: that tests repeatability only, and ``held_out`` says so.
+    A batch size between two others is predicted by a fit without it. The smallest and the largest cannot be left
+    out without extrapolating: they are predicted by the fit to all cells and say so.
+    """
+    batch_sizes = sorted({cell.batch_size for cell in cells})
+    whole = fit_cost_model(cells, num_draws=1, seed=0)
+    pairs = []
+    for batch_size in batch_sizes:
+        is_held_out = batch_sizes[0] < batch_size < batch_sizes[-1]
+        others = [cell for cell in cells if cell.batch_size != batch_size]
+        model = fit_cost_model(others, num_draws=1, seed=0) if is_held_out else whole
+        pairs.extend(_pair(cells, model, depth, batch_size, is_held_out=is_held_out) for depth in whole.depths)
+    return tuple(sorted(pairs, key=lambda pair: (pair.num_speculative_tokens, pair.batch_size)))
+
+
+def _pair(
+    cells: Sequence[StepTimeCell], model: CostModel, depth: int, batch_size: int, *, is_held_out: bool
+) -> StepTimePair:
+    chosen = [c for c in cells if (c.num_speculative_tokens, c.batch_size) == (depth, batch_size)]
+    by_trial: dict[int, list[float]] = {}
+    for cell in chosen:
+        by_trial.setdefault(cell.trial, []).extend(cell.step_ms)
+    medians = [float(np.median(steps)) for steps in by_trial.values()]
+    return StepTimePair(
+        num_speculative_tokens=depth,
+        batch_size=batch_size,
+        num_context_tokens=max(cell.num_context_tokens for cell in chosen),
+        lora_rank=chosen[0].lora_rank,
+        measured_ms=float(np.median(medians)),
+        lower_ms=min(medians),
+        upper_ms=max(medians),
+        predicted_ms=model.fitted_ms(depth, batch_size),
+        num_trials=len(medians),
+        num_steps=sum(map(len, by_trial.values())),
+        is_held_out=is_held_out,
+    )
+
+
+def held_out_error(pairs: Sequence[StepTimePair]) -> float:
+    """Return the mean of |relative error| over held-out pairs, as a fraction.
 
     Raises
     ------
     MeasurementError
-        There are neither three batch sizes nor two trials.
+        Nothing was held out: a line through two batch sizes meets both and proves nothing.
     """
-    batch_sizes, trials = sorted({cell.batch_size for cell in cells}), sorted({cell.trial for cell in cells})
-    if len(batch_sizes) >= 3:
-        groups = [("batch size", "batch_size", size) for size in batch_sizes[1:-1]]
-    elif len(trials) >= 2:
-        groups = [("trial", "trial", trial) for trial in trials]
-    else:
-        raise MeasurementError("one trial at fewer than three batch sizes holds nothing out; measure more trials")
-    pairs: list[StepTimePair] = []
-    for word, attribute, value in groups:
-        inside = [cell for cell in cells if getattr(cell, attribute) != value]
-        outside = [cell for cell in cells if getattr(cell, attribute) == value]
-        pairs.extend(_predict_cells(inside, outside, held_out=f"{word} {value}"))
-    return tuple(pairs)
-
-
-def _predict_cells(
-    inside: Sequence[StepTimeCell], outside: Sequence[StepTimeCell], *, held_out: str
-) -> list[StepTimePair]:
-    model = fit_cost_model(inside, num_draws=1, seed=0)
-    pairs = []
-    for depth, batch_size in sorted({(cell.num_speculative_tokens, cell.batch_size) for cell in outside}):
-        matching = [c for c in outside if (c.num_speculative_tokens, c.batch_size) == (depth, batch_size)]
-        measured = float(np.median([np.median(cell.step_ms) for cell in matching]))
-        predicted = model.step_time_ms(depth, batch_size).interval.estimate
-        pairs.append(StepTimePair(depth, batch_size, held_out, predicted, measured))
-    return pairs
-
-
-def mean_absolute_percentage_error(pairs: Sequence[StepTimePair]) -> float:
-    """Return the mean of |relative error| as a fraction."""
-    return float(np.mean([abs(pair.relative_error) for pair in pairs]))
+    errors = [abs(pair.relative_error) for pair in pairs if pair.is_held_out]
+    if not errors:
+        raise MeasurementError("no batch size lies between two others: measure a third to test the cost model")
+    return float(np.mean(errors))

@@ -2,3 +2,25 @@
 
 Knows nothing of time, load or actions: what an acceptance is worth is not its business.
 """
+
+from lora_spec.predictors.base import FitSettings
+from lora_spec.predictors.columns import ColumnSet, column_set_of
+from lora_spec.predictors.examples import TrainingExample, training_example
+from lora_spec.predictors.fitting import fit_predictor
+from lora_spec.predictors.prediction import base_estimate, is_training_adapter, mismatch, predict
+from lora_spec.predictors.settings import fit_settings, variant_options
+
+__all__ = [
+    "ColumnSet",
+    "FitSettings",
+    "TrainingExample",
+    "base_estimate",
+    "column_set_of",
+    "fit_predictor",
+    "fit_settings",
+    "is_training_adapter",
+    "mismatch",
+    "predict",
+    "training_example",
+    "variant_options",
+]

@@ -1,26 +1,21 @@
-"""From the gate's config section to what a fit is told."""
+"""From the values of ``gate.yaml`` to what a fit is told."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from lora_spec.config.gate import GateConfig
 from lora_spec.predictors.base import FitSettings
 
 
-def fit_settings(config: GateConfig) -> FitSettings:
-    """Return the settings that hold for every variant."""
+def fit_settings(gate: Mapping[str, Any]) -> FitSettings:
+    """Return the settings that hold for every variant; keys are those of ``gate.yaml``."""
     return FitSettings(
-        level=config.level,
-        standing_num_speculative_tokens=config.standing_num_speculative_tokens,
-        min_adapters=config.predictor.min_adapters,
-        novelty_level=config.predictor.max_ood_quantile,
+        level=gate["level"],
+        standing_num_speculative_tokens=gate["standing_num_speculative_tokens"],
+        min_adapters=gate["predictor"]["min_adapters"],
+        novelty_level=gate["predictor"]["max_ood_quantile"],
     )
 
 
-def variant_options(config: GateConfig) -> dict[str, Any]:
-    """Return the options of the variant that the config names."""
-    predictor = config.predictor
-    return {
-        "penalties": predictor.penalties,
-        "l1_ratios": predictor.l1_ratios,
-        "num_folds": predictor.num_folds,
-    }
+def variant_options(gate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the variant that ``gate.yaml`` names."""
+    return {key: gate["predictor"][key] for key in ("penalties", "l1_ratios", "num_folds")}

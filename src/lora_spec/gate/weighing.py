@@ -1,0 +1,133 @@
+"""One load weighed: speedups with intervals, the choice, and whether the intervals leave a choice at all."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lora_spec.cost_model.model import CostModel
+from lora_spec.errors import ConfigError
+from lora_spec.gate.actions import Choice, choose, loss_of
+from lora_spec.gate.settings import GateSettings
+from lora_spec.records import AcceptanceEstimate, Interval
+
+Reason = tuple[str, str]
+
+# Points on each half of the path from the lower ends of the acceptance lengths over the estimates to the upper ends.
+_STEPS_PER_HALF = 10
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """What one load says; ``doubts`` holds the reasons to abstain, ``remarks`` those that change nothing."""
+
+    batch_size: float
+    choice: Choice
+    speedups: dict[int, Interval]
+    lengths: dict[int, Interval]
+    doubts: tuple[Reason, ...]
+    remarks: tuple[Reason, ...]
+
+    @property
+    def estimates(self) -> dict[int, float]:
+        """Return the speedup estimate by depth."""
+        return {depth: interval.estimate for depth, interval in self.speedups.items()}
+
+
+def weigh(
+    estimate: AcceptanceEstimate, cost_model: CostModel, *, settings: GateSettings, batch_size: float
+) -> Weighing:
+    """Weigh the candidate depths at one batch size.
+
+    Raises
+    ------
+    ConfigError
+        The estimate or the cost model ends before a candidate depth.
+    """
+    depths = sorted(set(settings.candidate_depths))
+    if depths[-1] > len(estimate.acceptance_length_by_depth):
+        raise ConfigError(
+            f"the acceptance is known to K={len(estimate.acceptance_length_by_depth)}, candidate_depths go to "
+            f"K={depths[-1]}; shorten candidate_depths or measure deeper"
+        )
+    costed = {depth: cost_model.speedup(estimate, depth, batch_size) for depth in depths}
+    speedups = {depth: found.interval for depth, found in costed.items()}
+    lengths = {depth: estimate.acceptance_length(depth) for depth in depths}
+    choice = choose({depth: interval.estimate for depth, interval in speedups.items()}, settings)
+    scenarios = list(_scenarios(lengths, cost_model, batch_size))
+    load_reasons = cost_model.load_reasons(batch_size)
+    is_far = not _is_near(cost_model, batch_size, settings.max_extrapolation)
+    doubts = (
+        *(load_reasons if is_far else ()),
+        *_width_doubts(lengths, speedups, settings),
+        *_spanning_doubts(choice, scenarios, lengths, settings=settings, batch_size=batch_size),
+    )
+    return Weighing(batch_size, choice, speedups, lengths, doubts, () if is_far else load_reasons)
+
+
+def _is_near(cost_model: CostModel, batch_size: float, factor: float) -> bool:
+    return min(cost_model.batch_sizes) / factor <= batch_size <= factor * max(cost_model.batch_sizes)
+
+
+def _scenarios(
+    lengths: dict[int, Interval], cost_model: CostModel, batch_size: float
+) -> Iterator[tuple[float, dict[int, float]]]:
+    """Yield (position, speedup by depth) over the intervals.
+
+    An adapter that is worse than thought at one depth is worse at all: the lengths move together, and so do the time
+    ratios, each over its whole interval. Position -1 is all lower ends, 0 the estimates, 1 all upper ends.
+    """
+    ratios = {depth: cost_model.time_ratio(depth, batch_size) for depth in lengths}
+    for end in ("lower", "estimate", "upper"):
+        for position in np.linspace(-1, 1, 2 * _STEPS_PER_HALF + 1):
+            yield (
+                float(position),
+                {k: _along(lengths[k], float(position)) * getattr(ratios[k], end) for k in lengths},
+            )
+
+
+def _along(interval: Interval, position: float) -> float:
+    end = interval.upper if position > 0 else interval.lower
+    return interval.estimate + abs(position) * (end - interval.estimate)
+
+
+def _width_doubts(
+    lengths: dict[int, Interval], speedups: dict[int, Interval], settings: GateSettings
+) -> Iterator[Reason]:
+    standing = settings.standing_num_speculative_tokens
+    limits = (
+        ("acceptance length", lengths[standing], settings.max_acceptance_length_width),
+        ("speedup", speedups[standing], settings.max_speedup_width),
+    )
+    for name, interval, limit in limits:
+        width = interval.upper - interval.lower
+        if limit is not None and width > limit:
+            yield (
+                "R_INTERVAL_TOO_WIDE",
+                f"the {name} at K={standing} is known to {interval.lower:.2f} to {interval.upper:.2f} only "
+                f"(level {interval.level:.2f}): {width:.2f} wide, at most {limit:g} allowed",
+            )
+
+
+def _spanning_doubts(
+    choice: Choice,
+    scenarios: list[tuple[float, dict[int, float]]],
+    lengths: dict[int, Interval],
+    *,
+    settings: GateSettings,
+    batch_size: float,
+) -> Iterator[Reason]:
+    """Doubt where the best choice changes over the intervals and the one at the estimate could cost too much."""
+    losses = [loss_of(choice.num_speculative_tokens, speedups, settings) for _, speedups in scenarios]
+    chosen = [choose(speedups, settings) for _, speedups in scenarios]
+    if len(set(chosen)) == 1 or max(losses) <= settings.max_interval_loss:
+        return
+    standing = lengths[settings.standing_num_speculative_tokens]
+    names = sorted({f"{c.action} (K={c.num_speculative_tokens})" for c in chosen})
+    yield (
+        "R_INTERVAL_SPANS_ACTIONS",
+        f"with an acceptance length at K={settings.standing_num_speculative_tokens} anywhere in {standing.lower:.2f} "
+        f"to {standing.upper:.2f} (level {standing.level:g}) the best choice at batch size {batch_size:g} is any of "
+        f"{', '.join(names)}; K={choice.num_speculative_tokens} could lose {max(losses):.0%} of goodput, "
+        f"{settings.max_interval_loss:.0%} is allowed",
+    )
