@@ -184,6 +184,18 @@ class AcceptanceEstimate:
             return Interval(1.0, 1.0, 1.0, self.level)
         return self.acceptance_length_by_depth[num_speculative_tokens - 1]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "AcceptanceEstimate":
+        """Rebuild from :meth:`to_dict` output read back from JSON."""
+        rates = {key: tuple(data[key]) for key in ("acceptance_rate_per_pos", "lower", "upper")}
+        lengths = tuple(Interval(**interval) for interval in data["acceptance_length_by_depth"])
+        reasons = tuple((code, message) for code, message in data["reasons"])
+        return cls(**{**data, **rates, "acceptance_length_by_depth": lengths, "reasons": reasons})
+
 
 @dataclass(frozen=True)
 class Verdict:

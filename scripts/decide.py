@@ -1,0 +1,41 @@
+"""Give every adapter two verdicts: from its measured acceptance, and from a prediction made without it."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import json_flag, run_script
+from lora_spec.gate.fleet import decide_fleet
+from lora_spec.provenance import collect_provenance
+from lora_spec.results import read_result, write_json_atomically
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    predictions = read_result(args.predictions, "predictions")
+    verdicts = decide_fleet(
+        features=[read_result(path, "features").payload for path in args.features],
+        measured=read_result(args.measured, "measured_acceptance").payload["adapters"],
+        predictions=predictions.payload,
+        cost_model=read_result(args.cost_model, "cost_model").payload,
+        gate=args.gate,
+        context={"tier": args.tier, **predictions.payload["context"]},
+        provenance={
+            **collect_provenance(config=args.gate, seed=args.gate["seed"]),
+            "tier": args.tier,
+            "evidence": "measured",
+        },
+    )
+    for verdict in verdicts:
+        path = args.output_dir / f"{verdict.adapter['name']}.{verdict.mode}.json"
+        write_json_atomically(path, verdict.to_dict())
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--features", type=Path, nargs="+", required=True)
+for flag in ("--measured", "--predictions", "--cost-model", "--output-dir"):
+    parser.add_argument(flag, type=Path, required=True)
+parser.add_argument("--gate", type=json_flag, required=True, help="gate.yaml, JSON")
+parser.add_argument("--tier", required=True)
+
+if __name__ == "__main__":
+    run_script(parser, main)

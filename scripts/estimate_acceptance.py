@@ -1,0 +1,33 @@
+"""Turn counts into acceptance estimates and paired effects with bootstrap intervals."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import json_flag, run_script
+from lora_spec.measurement.summary import SummarySettings, summarise_record
+from lora_spec.provenance import collect_provenance
+from lora_spec.results import read_result, write_result
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    settings = SummarySettings(**args.settings)
+    measured = [read_result(path, "acceptance_record") for path in args.records]
+    write_result(
+        args.output,
+        kind="measured_acceptance",
+        evidence="measured",
+        tier=args.tier,
+        provenance=collect_provenance(config=args.settings, seed=settings.seed),
+        payload={"adapters": [summarise_record(result.payload, settings) for result in measured]},
+    )
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--records", type=Path, nargs="+", required=True, help="acceptance records, one per adapter")
+parser.add_argument("--settings", type=json_flag, required=True, help="how to estimate, JSON")
+parser.add_argument("--tier", required=True)
+parser.add_argument("--output", type=Path, required=True)
+
+if __name__ == "__main__":
+    run_script(parser, main)

@@ -1,0 +1,29 @@
+"""Let the target write the text that the drafter learns from, in resumable shards."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import json_flag, run_script
+from lora_spec.engines import open_engine
+from lora_spec.training.own_trajectories import chat_generator, drafter_shard_plans
+from lora_spec.training.trajectories import generate_missing_shards, link_shards
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    plans = drafter_shard_plans(args.settings)
+    with open_engine("vllm_offline", target=args.target, settings=args.engine) as engine:
+        made = generate_missing_shards(plans, args.shards, chat_generator(engine, args.settings["max_tokens"]))
+    link_shards(plans, args.shards, args.output)
+    print(f"{made} shards made, {len(plans) - made} were there")
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--target", type=Path, required=True, help="model folder of the target")
+parser.add_argument("--settings", type=json_flag, required=True, help="the drafter's training block, JSON")
+parser.add_argument("--engine", type=json_flag, required=True, help="engine block of models.yaml, JSON")
+parser.add_argument("--shards", type=Path, required=True, help="folder where shards survive an interrupted run")
+parser.add_argument("--output", type=Path, required=True, help="folder with exactly the shards of these settings")
+
+if __name__ == "__main__":
+    run_script(parser, main)

@@ -1,0 +1,34 @@
+"""Join verdicts, estimates, predictions and step times into one table per figure."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import json_flag, run_script
+from lora_spec.plots.join import TABLES
+from lora_spec.plots.saving import csv_bytes
+from lora_spec.plots.study import load_study
+from lora_spec.results import write_bytes_atomically
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    study = load_study(
+        measured=args.measured,
+        predictions=args.predictions,
+        cost_model=args.cost_model,
+        step_times=args.step_times,
+        verdicts=args.verdicts,
+        settings=args.settings,
+    )
+    for name, make in TABLES.items():
+        write_bytes_atomically(args.output_dir / f"{name}.csv", csv_bytes(make(study)))
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+for flag in ("--measured", "--predictions", "--cost-model", "--step-times", "--output-dir"):
+    parser.add_argument(flag, type=Path, required=True)
+parser.add_argument("--verdicts", type=Path, nargs="+", required=True)
+parser.add_argument("--settings", type=json_flag, required=True, help="tier, pool, gate and effect rule, JSON")
+
+if __name__ == "__main__":
+    run_script(parser, main)

@@ -1,0 +1,127 @@
+"""The whole acceptance measurement of one adapter: live counts at the standing depth, replayed counts at all depths."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lora_spec.engines import AdapterRef, Engine, GenerationRequest, Replayer, Trajectory
+from lora_spec.errors import MeasurementError
+from lora_spec.measurement.acceptance import Prompt, check_adapter_was_served, measure_arm
+from lora_spec.measurement.trajectories import replay_arm
+from lora_spec.records import PromptRecord
+
+
+@dataclass(frozen=True)
+class PromptSet:
+    """Prompts of one set with their cap; ``name`` is ``"own"`` or ``"common"``."""
+
+    name: str
+    domain: str
+    prompts: tuple[Prompt, ...]
+    max_tokens: int
+
+
+@dataclass(frozen=True)
+class CollectSettings:
+    """How acceptance is counted: the standing depth live, every depth up to ``max_depth`` by replay."""
+
+    num_speculative_tokens: int
+    max_depth: int
+    min_drafts: int
+    num_warmup_prompts: int
+
+
+class AcceptanceCollector:
+    """Measures adapters one after another on one engine; an arm of the base is measured once per domain."""
+
+    def __init__(self, engine: Engine, replayer: Replayer, settings: CollectSettings) -> None:
+        self._engine = engine
+        self._replayer = replayer
+        self._settings = settings
+        self._base_arms: dict[str, tuple[list[PromptRecord], list[PromptRecord]]] = {}
+
+    def collect(self, adapter: AdapterRef, prompt_sets: Sequence[PromptSet]) -> dict[str, Any]:
+        """Return the payload of an acceptance record: live and replayed records of both arms on every set.
+
+        Raises
+        ------
+        MeasurementError
+            As :func:`~lora_spec.measurement.acceptance.measure_acceptance`.
+        """
+        live: list[PromptRecord] = []
+        replay: list[PromptRecord] = []
+        for prompt_set in prompt_sets:
+            if prompt_set.domain not in self._base_arms:
+                self._base_arms[prompt_set.domain] = self._arm(prompt_set, None)
+            for arm_live, arm_replay in (self._base_arms[prompt_set.domain], self._arm(prompt_set, adapter)):
+                live += arm_live
+                replay += arm_replay
+        check_adapter_was_served(live, adapter)
+        return {
+            "adapter": adapter.name,
+            "num_speculative_tokens": self._settings.num_speculative_tokens,
+            "max_depth": self._settings.max_depth,
+            "live": [record.to_dict() for record in live],
+            "replay": [record.to_dict() for record in replay],
+        }
+
+    def _arm(self, prompt_set: PromptSet, adapter: AdapterRef | None) -> tuple[list[PromptRecord], list[PromptRecord]]:
+        live = measure_arm(
+            self._engine,
+            prompt_set.prompts,
+            prompt_set=prompt_set.name,
+            arm="adapted" if adapter else "base",
+            adapter=adapter,
+            num_speculative_tokens=self._settings.num_speculative_tokens,
+            max_tokens=prompt_set.max_tokens,
+            min_drafts=self._settings.min_drafts,
+            num_warmup_prompts=self._settings.num_warmup_prompts,
+        )
+        trajectories = self._with_overrun(prompt_set.prompts, live, adapter)
+        replayed = replay_arm(
+            self._replayer,
+            trajectories,
+            prompt_set=prompt_set.name,
+            arm="adapted" if adapter else "base",
+            adapter_name=adapter.name if adapter else None,
+            depths=range(1, self._settings.max_depth + 1),
+        )
+        return live, replayed
+
+    def _with_overrun(
+        self, prompts: Sequence[Prompt], records: Sequence[PromptRecord], adapter: AdapterRef | None
+    ) -> list[Trajectory]:
+        """Continue each live text past its end by ``max_depth`` tokens: the last verify step looks that far."""
+        num_overrun = self._settings.max_depth
+        requests = [
+            GenerationRequest(
+                prompt.prompt_id,
+                prompt.token_ids + record.output_token_ids,
+                num_overrun,
+                adapter,
+                ignore_eos=True,
+            )
+            for prompt, record in zip(prompts, records, strict=True)
+        ]
+        self._engine.set_depth(0)
+        try:
+            overruns = self._engine.generate(requests)
+        finally:
+            self._engine.set_depth(None)
+        for overrun in overruns:
+            if len(overrun.output_token_ids) != num_overrun:
+                raise MeasurementError(
+                    f"prompt {overrun.request_id}: {len(overrun.output_token_ids)} of {num_overrun} tokens past "
+                    "its end: the engine has no room; raise max_model_len"
+                )
+        return [
+            Trajectory(
+                prompt_id=prompt.prompt_id,
+                prompt_token_ids=prompt.token_ids,
+                output_token_ids=record.output_token_ids,
+                overrun_token_ids=overrun.output_token_ids,
+                finish_reason=record.finish_reason,
+                adapter=adapter,
+            )
+            for prompt, record, overrun in zip(prompts, records, overruns, strict=True)
+        ]

@@ -1,0 +1,222 @@
+"""Tables for figures: truth, guess and cost meet here, adapter by adapter, and nowhere else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from lora_spec.cost_model import CostModel
+from lora_spec.cost_model.validation import compare_with_line
+from lora_spec.gate import GateSettings, decision_map
+from lora_spec.plots.context import with_context
+from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
+
+MAP_TOKEN_ACCEPTANCE_PROBS = tuple(i / 60 for i in range(58))
+"""Grid of the decision map; a resolution, not a setting."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that a tier's tables are made of; adapters are in pool order.
+
+    ``measured`` and ``predicted`` map an adapter's name to its summary (``measurement.summary``) and its prediction;
+    ``verdicts`` maps (name, mode) to the verdict's JSON; ``pool`` maps a name to its row.
+    """
+
+    tier: str
+    evidence: str
+    setup: str
+    level: float
+    pool: Mapping[str, Mapping[str, Any]]
+    measured: Mapping[str, Mapping[str, Any]]
+    predicted: Mapping[str, AcceptanceEstimate]
+    verdicts: Mapping[tuple[str, str], Mapping[str, Any]]
+    cost_model: CostModel
+    cells: Sequence[StepTimeCell]
+    gate: GateSettings
+    min_accepted_loss: float
+    map_batch_sizes: Sequence[int]
+
+    @property
+    def standing(self) -> int:
+        """Return the standing depth K."""
+        return self.gate.standing_num_speculative_tokens
+
+    def estimate(self, name: str) -> AcceptanceEstimate:
+        """Return the measured acceptance of an adapter."""
+        return AcceptanceEstimate.from_dict(dict(self.measured[name]["estimate"]))
+
+    def table(self, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+        """Return rows as a table with its context columns."""
+        return with_context(
+            pd.DataFrame(list(rows)),
+            tier=self.tier,
+            evidence=self.evidence,
+            setup=self.setup,
+            interval_level=self.level,
+        )
+
+
+def paired_effect_table(study: Study) -> pd.DataFrame:
+    """Return the table of figure 2; the threshold is the pre-registered share of the base's accepted drafts."""
+    rows = []
+    for name, summary in study.measured.items():
+        for effect in summary["effects"]:
+            difference, base = Interval(**effect["acceptance_length_difference"]), effect["counts"]["base"]
+            rows.append(
+                {
+                    "adapter": name,
+                    "stratum": study.pool[name]["stratum"],
+                    "prompt_set": effect["prompt_set"],
+                    "delta_acceptance_length": difference.estimate,
+                    "lower": difference.lower,
+                    "upper": difference.upper,
+                    "num_prompts": effect["num_prompts"],
+                    "num_drafts": sum(counts["num_drafts"] for counts in effect["counts"].values()),
+                    "threshold": -study.min_accepted_loss * base["num_accepted_tokens"] / base["num_drafts"],
+                }
+            )
+    return study.table(rows)
+
+
+def predicted_vs_measured_table(study: Study) -> pd.DataFrame:
+    """Return the table of figure 3: every prediction comes from adapters of other domains."""
+    rows = []
+    for name, prediction in study.predicted.items():
+        truth = study.estimate(name).acceptance_length(study.standing)
+        guess = prediction.acceptance_length(study.standing)
+        rows.append(
+            {
+                "adapter": name,
+                "source": study.pool[name]["domain"],
+                "mode": prediction.mode,
+                "num_speculative_tokens": study.standing,
+                "measured": truth.estimate,
+                "measured_lower": truth.lower,
+                "measured_upper": truth.upper,
+                "predicted": guess.estimate,
+                "predicted_lower": guess.lower,
+                "predicted_upper": guess.upper,
+                "is_abstained": study.verdicts[name, prediction.mode]["action"] == "abstain",
+            }
+        )
+    return study.table(rows)
+
+
+def rank_disagreement_table(study: Study) -> pd.DataFrame:
+    """Return the table of figure 5: at every measured load, adapters by acceptance and by their best speedup."""
+    rows = []
+    for name in study.measured:
+        estimate = study.estimate(name)
+        for batch_size in study.cost_model.batch_sizes:
+            best = max(
+                (study.cost_model.speedup(estimate, k, batch_size).interval for k in study.gate.candidate_depths),
+                key=lambda interval: interval.estimate,
+            )
+            rows.append(
+                {
+                    "adapter": name,
+                    "load_batch_size": batch_size,
+                    "acceptance_length": estimate.acceptance_length(study.standing).estimate,
+                    "speedup": best.estimate,
+                    "lower": best.lower,
+                    "upper": best.upper,
+                }
+            )
+    frame = study.table(rows)
+    at_load = frame.groupby("load_batch_size")
+    return frame.assign(
+        acceptance_rank=at_load["acceptance_length"].rank(ascending=False),
+        throughput_rank=at_load["speedup"].rank(ascending=False),
+    )
+
+
+def decision_map_table(study: Study) -> pd.DataFrame:
+    """Return the table of figure 6: the map's cells, and the adapters at every load of the map that was timed."""
+    cells = decision_map(
+        study.cost_model,
+        study.gate,
+        token_acceptance_probs=MAP_TOKEN_ACCEPTANCE_PROBS,
+        batch_sizes=study.map_batch_sizes,
+    )
+    rows: list[dict[str, Any]] = [
+        {
+            "kind": "cell",
+            "acceptance_length": cell.acceptance_length,
+            "load_batch_size": int(cell.batch_size),
+            "num_speculative_tokens": cell.num_speculative_tokens,
+            "action": cell.action,
+            "speedup": cell.speedup,
+        }
+        for cell in cells
+    ]
+    for name in study.measured:
+        rows += _adapter_on_map(study, name)
+    missing = {"adapter": None, "mode": None, "lower": None, "upper": None}
+    filled = [{**missing, **row, "standing_num_speculative_tokens": study.standing} for row in rows]
+    return study.table(filled)
+
+
+def _adapter_on_map(study: Study, name: str) -> list[dict[str, Any]]:
+    verdict = study.verdicts[name, "measured"]
+    length = study.estimate(name).acceptance_length(study.standing)
+    by_load = (verdict["speedup"] or {"context": {}})["context"].get("by_load", [])
+    return [
+        {
+            "kind": "adapter",
+            "adapter": name,
+            "mode": "measured",
+            "acceptance_length": length.estimate,
+            "lower": length.lower,
+            "upper": length.upper,
+            "load_batch_size": int(load["batch_size"]),
+            "num_speculative_tokens": load["num_speculative_tokens"],
+            "action": load["action"],
+            "speedup": None
+            if load["num_speculative_tokens"] is None
+            else load["speedup_by_depth"][str(load["num_speculative_tokens"])]["estimate"],
+        }
+        for load in by_load
+    ]
+
+
+def cost_model_table(study: Study) -> pd.DataFrame:
+    """Return the table of figure 7: every timed cell beside the line, held out where that is no extrapolation."""
+    names = (
+        "num_speculative_tokens",
+        "batch_size",
+        "num_context_tokens",
+        "lora_rank",
+        "measured_ms",
+        "lower_ms",
+        "upper_ms",
+        "predicted_ms",
+        "num_trials",
+        "num_steps",
+        "is_held_out",
+    )
+    return study.table([{name: getattr(pair, name) for name in names} for pair in compare_with_line(study.cells)])
+
+
+def verdict_rows(study: Study, predicted_mode: str) -> pd.DataFrame:
+    """Return the verdict table: measured and predicted side by side, one row per adapter."""
+    rows = []
+    for name in study.measured:
+        truth, guess = study.verdicts[name, "measured"], study.verdicts[name, predicted_mode]
+        length = study.estimate(name).acceptance_length(study.standing)
+        rows.append(
+            {
+                "adapter": name,
+                "stratum": study.pool[name]["stratum"],
+                "acceptance_length": length.estimate,
+                "lower": length.lower,
+                "upper": length.upper,
+                "measured_action": truth["action"],
+                "measured_num_speculative_tokens": truth["num_speculative_tokens"],
+                "speedup": (truth["speedup"] or {}).get("estimate"),
+                "predicted_action": guess["action"],
+                "reason": guess["reasons"][0]["message"] if guess["reasons"] else None,
+            }
+        )
+    return study.table(rows)

@@ -1,0 +1,71 @@
+"""Prompts of every set and role, made from their seeds and held against their frozen hashes.
+
+Roles are slices of one seeded stream, so that no prompt serves two of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lora_spec.errors import ConfigError
+from lora_spec.provenance import sha256_of_json
+from lora_spec.training.chat_prompts import chat_prompts
+from lora_spec.training.domains import domain_prompts
+
+COMMON_DOMAIN = "chat"
+"""Held-out chat prompts, on which all adapters are compared; every other domain belongs to an adapter."""
+
+
+@dataclass(frozen=True)
+class FrozenPrompts:
+    """The prompts of one domain in one role."""
+
+    prompt_set: str
+    role: str
+    domain: str
+    prompts: tuple[str, ...]
+    max_tokens: int
+    temperature: float
+    license: str
+    sha256: str
+
+    def prompt_id(self, index: int) -> str:
+        """Return the name by which records refer to one of the prompts."""
+        return f"{self.domain}-{self.role}-{index:04d}"
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "FrozenPrompts":
+        """Rebuild from JSON data."""
+        return cls(**{**data, "prompts": tuple(data["prompts"])})
+
+
+def _make(domain: str, first: int, end: int, seed: int) -> list[str]:
+    if domain == COMMON_DOMAIN:
+        return chat_prompts(end, seed=seed, held_out=True)[first:]
+    return domain_prompts(domain, "eval", num=end, seed=seed)[first:]
+
+
+def _freeze(entry: Mapping[str, Any], domain: str, frozen_sha256: str | None) -> FrozenPrompts:
+    first, end = entry["first_prompt"], entry["first_prompt"] + entry["num_prompts"]
+    prompts = _make(domain, first, end, entry["seed"])
+    sha256 = sha256_of_json(prompts)
+    if frozen_sha256 not in (None, sha256):
+        raise ConfigError(
+            f"prompts.yaml, set {entry['prompt_set']!r}, role {entry['role']!r}, domain {domain!r}: the prompts hash "
+            f"to {sha256}, frozen is {frozen_sha256}; the generator changed, so records of the frozen prompts no "
+            "longer compare: restore it, or freeze the new hash and measure everything again"
+        )
+    kept = {key: entry[key] for key in ("prompt_set", "role", "max_tokens", "temperature", "license")}
+    return FrozenPrompts(domain=domain, prompts=tuple(prompts), sha256=sha256, **kept)
+
+
+def freeze_prompts(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return all prompts of a tier as plain data, one item per set, role and domain.
+
+    Raises
+    ------
+    ConfigError
+        A list differs from its frozen hash.
+    """
+    lists = [(entry, domain, sha256) for entry in entries for domain, sha256 in sorted(entry["sha256"].items())]
+    return [asdict(_freeze(*one)) for one in lists]
