@@ -1,0 +1,56 @@
+"""The vocabulary of inspection: every code that a reader may give, and what it means.
+
+``E_`` makes an adapter unusable, ``A_`` makes the reader abstain, ``N_`` is only worth knowing.
+"""
+
+CODES: dict[str, str] = {
+    "E_NOT_ADAPTER": "no adapter config or no adapter weights in this folder",
+    "E_CONFIG_JSON": "adapter_config.json is not strict JSON",
+    "E_CONFIG_VALUE": "a config field has a wrong type or an impossible value",
+    "E_PATTERN_UNSAFE": "a pattern could keep a regular-expression engine busy without end",
+    "E_NOT_LORA": "the adapter belongs to another method than LoRA",
+    "E_PICKLE": "the weights are a pickle",
+    "E_LFS_POINTER": "the weight file is a git-lfs pointer",
+    "E_MLX_FORMAT": "an MLX adapter",
+    "E_UNSUPPORTED_FORMAT": "another known format",
+    "E_LEGACY_MERGED_LINEAR": "a fused layer with grouped factors, as PEFT 0.1 and 0.2 wrote it",
+    "E_HEADER": "no safetensors file, or its header cannot be valid",
+    "E_DUPLICATE_KEY": "two tensors bear one name",
+    "E_OFFSETS": "data ranges overlap, leave holes, disagree with the shapes, or end before the file does",
+    "E_TRUNCATED": "the file ends before its data do",
+    "E_EMPTY_ADAPTER": "the file holds no LoRA factors at all",
+    "E_ZERO_SIZE": "a tensor has no elements",
+    "E_NONFINITE": "a tensor holds NaN or infinity",
+    "E_ORPHAN_FACTOR": "an A without its B, or a B without its A",
+    "E_RANK_PAIR": "the inner sizes of A and B differ",
+    "E_RANK_CONFIG": "the rank of the tensors is not the one that the config gives",
+    "E_SHAPE": "a shape contradicts the config or the kind of tensor",
+    "E_KEYS_MANGLED": "tensor names lost a part",
+    "E_UNSAFE_NAME": "a tensor name holds control or text-direction characters",
+    "E_UNSAFE_FILE": "not a regular file, or a path that leaves the folder",
+    "E_SHARDS": "shards and index do not agree",
+    "A_MODULES_TO_SAVE": "whole modules are replaced",
+    "A_TOKEN_ROWS": "rows of the embedding matrix are replaced",
+    "A_VOCAB_CHANGED": "the vocabulary was probably resized",
+    "A_BASE_COPY": "base weights are saved beside the factors; whether they equal the base is unknown",
+    "A_BASE_MODIFIED_INIT": "the factors are relative to a changed base",
+    "A_DORA": "a magnitude vector rescales the result",
+    "A_VARIANT": "another known variant of LoRA is on",
+    "A_LAYER_REPLICATION": "layer numbers are those of a stack that the base does not have",
+    "A_BIAS": "bias vectors were trained too",
+    "A_UNKNOWN_FIELD": "an unknown config field is set, or a known one has an unknown value",
+    "A_UNKNOWN_TENSOR": "a tensor that no rule explains",
+    "A_UNDECLARED_MODULE": "factors for a module that target_modules does not cover",
+    "A_PREFIX_SUSPECT": "the names do not fit the released base model; servers may apply nothing",
+    "N_KEY_NORMALISED": "prefix absent or repeated, or an adapter name inside the keys",
+    "N_UNKNOWN_NULL_FIELD": "an unknown config field that is null, false or empty was passed over",
+    "N_IGNORED_TENSOR": "a tensor without effect was passed over",
+    "N_IGNORED_FILE": "another weight or trainer file in the folder was not read",
+    "N_PATTERN_UNMATCHED": "a pattern key applies to no module",
+    "N_RUNTIME_SCALE_DIFFERS": "some servers use another scale",
+    "N_ZERO_UPDATE": "every update is exactly zero",
+    "N_UNEVEN_LAYERS": "layers that have factors do not all have the same module types",
+}
+
+SEVERITY = {"E": 0, "A": 1, "N": 2}
+STATUS_OF_LETTER = {"E": "error", "A": "abstain", "N": "ok"}

@@ -1,0 +1,94 @@
+"""``adapter_config.json``: strict JSON into settings that later rooms can rely on, faults into codes.
+
+Nothing that a config names (paths, classes, models) is opened, downloaded or imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lora_spec.adapter import config_fields as fields
+from lora_spec.adapter.files import read_whole
+from lora_spec.adapter.findings import Findings
+from lora_spec.adapter.folder import CONFIG_NAME
+from lora_spec.adapter.patterns import PatternTable
+from lora_spec.adapter.printing import printable
+from lora_spec.adapter.strict_json import StrictJsonError, parse_strict
+from lora_spec.errors import AdapterError
+
+MAX_CONFIG_BYTES = 8 * 2**20
+DEFAULT_RANK = 8
+DEFAULT_ALPHA = 8
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """What a config says about ranks, scales and modules; None where it says something impossible."""
+
+    rank: int | None
+    alpha: float | None
+    use_rslora: bool
+    rank_pattern: PatternTable
+    alpha_pattern: PatternTable
+    target_modules: str | tuple[str, ...] | None
+    target_parameters: tuple[str, ...]
+    modules_to_save: tuple[str, ...]
+    token_indices: Mapping[str, int]
+    task_type: str
+    is_block_diagonal: bool
+    raw: Mapping[str, Any] = field(repr=False)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the object that a config file holds.
+
+    Raises
+    ------
+    AdapterError
+        ``E_CONFIG_JSON`` if it is not strict JSON, ``E_UNSAFE_FILE`` if it is not a regular file.
+    """
+    data, size = read_whole(path, MAX_CONFIG_BYTES + 1)
+    try:
+        if size > MAX_CONFIG_BYTES:
+            raise StrictJsonError(f"{size} bytes are more than any config needs")
+        if data.startswith(b"version https://git-lfs"):
+            raise StrictJsonError("it is a git-lfs pointer; run git lfs pull")
+        config = parse_strict(data)
+    except StrictJsonError as err:
+        raise AdapterError(
+            f"{CONFIG_NAME}: not strict JSON: {printable(err)}; correct the file", codes=["E_CONFIG_JSON"]
+        ) from err
+    if not isinstance(config, dict):
+        raise AdapterError(f"{CONFIG_NAME}: holds no JSON object; correct the file", codes=["E_CONFIG_JSON"])
+    return config
+
+
+def is_mlx_config(config: Mapping[str, Any]) -> bool:
+    """Tell whether MLX wrote a config: its own fields, and no PEFT method."""
+    return "peft_type" not in config and any(
+        key in config for key in ("fine_tune_type", "lora_parameters", "lora_layers")
+    )
+
+
+def interpret_config(config: Mapping[str, Any], findings: Findings) -> LoraSettings:
+    """Return the settings of a config; record every field that is wrong, unknown, or changes the mathematics."""
+    fields.check_method(config, findings)
+    fields.check_switches(config, findings)
+    fields.check_initialisation(config, findings)
+    fields.check_unknown(config, findings)
+    use_rslora = fields.truth(config, "use_rslora", findings)
+    return LoraSettings(
+        rank=fields.rank(config.get("r", DEFAULT_RANK), "r", findings),
+        alpha=fields.number(config.get("lora_alpha", DEFAULT_ALPHA), "lora_alpha", findings),
+        use_rslora=use_rslora,
+        rank_pattern=fields.pattern_table(config, "rank_pattern", fields.rank, findings),
+        alpha_pattern=fields.pattern_table(config, "alpha_pattern", fields.number, findings),
+        target_modules=fields.target_modules(config, findings),
+        target_parameters=fields.names(config, "target_parameters", findings),
+        modules_to_save=fields.modules_to_save(config, findings),
+        token_indices=fields.token_indices(config, findings),
+        task_type=str(config.get("task_type") or "").upper(),
+        is_block_diagonal=bool(config.get("use_bdlora")),
+        raw=config,
+    )

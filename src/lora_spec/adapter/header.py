@@ -1,0 +1,268 @@
+"""The header of a safetensors file, parsed and checked by our own rules.
+
+The reference reader takes the last of two tensors that bear one name; this one refuses them. It never builds
+more than one entry at a time, so that a hostile header cannot cost many times its size in memory.
+
+Source: the format section of the safetensors README, and the validation in its ``tensor.rs``.
+"""
+
+import json
+import re
+import struct
+from typing import Any, NamedTuple
+
+from lora_spec.adapter.dtypes import BITS
+from lora_spec.adapter.files import RegularFile
+from lora_spec.adapter.printing import printable
+from lora_spec.adapter.strict_json import StrictJsonError, refuse_repeated_keys
+from lora_spec.errors import AdapterError
+
+# The format allows 100 MB; 37,000 tensors need 7 MB, so more than this is a bomb or no header at all.
+MAX_HEADER_BYTES = 32 * 2**20
+_MAX_U64 = 2**64 - 1
+_SPACE = re.compile(r"[ \t\n\r]*")
+_ENTRY = re.compile(r"\{[^{}]{0,100000}\}")
+_FIELDS = {"dtype", "shape", "data_offsets"}
+_DECODE_STRING = json.JSONDecoder().raw_decode
+
+
+class TensorEntry(NamedTuple):
+    """One tensor as the header describes it; ``start`` and ``end`` are byte offsets in the file ``file``."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+    file: int = 0
+
+    @property
+    def num_elements(self) -> int:
+        """Return the product of the shape; 1 for a scalar."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+
+class HeaderError(AdapterError):
+    """The header is wrong; one of the codes is ``E_HEADER`` unless a more exact one exists."""
+
+
+def read_header(file: RegularFile, index: int = 0) -> list[TensorEntry]:
+    """Return the entries of a safetensors file, in header order, with offsets checked against the file's size.
+
+    Raises
+    ------
+    HeaderError
+        With ``E_HEADER``, ``E_DUPLICATE_KEY``, ``E_OFFSETS`` or ``E_TRUNCATED``.
+    """
+    name = printable(file.name)
+    try:
+        length = _header_length(file)
+        raw = bytes(file.read_at(8, length))
+        entries = _parse(raw)
+    except StrictJsonError as err:
+        codes = ["E_DUPLICATE_KEY", "E_HEADER"] if "twice" in str(err) else ["E_HEADER"]
+        raise HeaderError(f"{name}: the header is not valid: {err}; export the adapter again", codes=codes) from err
+    _check_layout(name, entries, file.size - 8 - length)
+    shift = 8 + length
+    return [entry._replace(start=entry.start + shift, end=entry.end + shift, file=index) for entry in entries]
+
+
+def looks_like_safetensors(head: bytes) -> bool:
+    """Tell whether the first nine bytes can begin a safetensors file: a possible length, then a brace."""
+    return len(head) >= 9 and head[8:9] == b"{" and struct.unpack("<Q", head[:8])[0] <= MAX_HEADER_BYTES
+
+
+def _header_length(file: RegularFile) -> int:
+    name = printable(file.name)
+    if file.size < 8:
+        raise HeaderError(
+            f"{name}: {file.size} bytes are too few for a safetensors file; download it again",
+            codes=["E_HEADER", "E_TRUNCATED"],
+        )
+    length = struct.unpack("<Q", file.read_at(0, 8))[0]
+    if length > MAX_HEADER_BYTES:
+        raise HeaderError(
+            f"{name}: asks for a header of {length} bytes, more than any adapter needs "
+            f"({MAX_HEADER_BYTES}); this is no safetensors file, or a hostile one",
+            codes=["E_HEADER"],
+        )
+    if length > file.size - 8:
+        raise HeaderError(
+            f"{name}: asks for a header of {length} bytes but holds only {file.size - 8} more; download it again",
+            codes=["E_HEADER", "E_TRUNCATED"],
+        )
+    return length
+
+
+def _parse(raw: bytes) -> list[TensorEntry]:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as err:
+        raise StrictJsonError(f"not UTF-8 text at byte {err.start}") from err
+    if not text.startswith("{"):
+        raise StrictJsonError("it does not start with a brace")
+    entries: dict[str, TensorEntry] = {}
+    has_metadata = False
+    at = _skip(text, 1)
+    if text[at : at + 1] == "}":
+        return _finish(text, at + 1, entries)
+    while True:
+        name, at = _string(text, at)
+        at = _skip(text, _expect(text, at, ":"))
+        if name == "__metadata__":
+            if has_metadata:
+                raise StrictJsonError("__metadata__ stands twice")
+            has_metadata, at = True, _skip_metadata(text, at)
+        else:
+            if name in entries:
+                raise HeaderError(
+                    f"tensor {printable(name)} stands twice in the header; readers differ on which one counts, "
+                    "so export the adapter again",
+                    codes=["E_DUPLICATE_KEY"],
+                )
+            entries[name], at = _entry(name, text, at)
+        at = _skip(text, at)
+        if text[at : at + 1] == "}":
+            return _finish(text, at + 1, entries)
+        at = _skip(text, _expect(text, at, ","))
+
+
+def _finish(text: str, at: int, entries: dict[str, TensorEntry]) -> list[TensorEntry]:
+    if _skip(text, at) != len(text):
+        raise StrictJsonError(f"text after its end at character {at}")
+    return list(entries.values())
+
+
+def _skip(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()
+
+
+def _expect(text: str, at: int, mark: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] != mark:
+        raise StrictJsonError(f"{mark!r} is missing at character {at}")
+    return at + 1
+
+
+def _string(text: str, at: int) -> tuple[str, int]:
+    if text[at : at + 1] != '"':
+        raise StrictJsonError(f"a name is missing at character {at}")
+    try:
+        value, at = _DECODE_STRING(text, at)
+    except json.JSONDecodeError as err:
+        raise StrictJsonError(f"{err.msg} at character {err.pos}") from err
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise StrictJsonError("a name holds half a character")
+    return value, at
+
+
+def _skip_metadata(text: str, at: int) -> int:
+    """Pass over the object of texts; its keys must differ, its values are never used."""
+    at = _skip(text, _expect(text, at, "{"))
+    seen: set[str] = set()
+    if text[at : at + 1] == "}":
+        return at + 1
+    while True:
+        key, at = _string(text, at)
+        if key in seen:
+            raise StrictJsonError("a key of __metadata__ stands twice")
+        seen.add(key)
+        _, at = _string(text, _skip(text, _expect(text, at, ":")))
+        at = _skip(text, at)
+        if text[at : at + 1] == "}":
+            return at + 1
+        at = _skip(text, _expect(text, at, ","))
+
+
+def _entry(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
+    found = _ENTRY.match(text, at)
+    if not found:
+        raise StrictJsonError(f"tensor {printable(name)} has no description")
+    try:
+        fields = json.loads(
+            found.group(),
+            object_pairs_hook=refuse_repeated_keys,
+            parse_constant=_refuse_number,
+            parse_int=_size,
+            parse_float=_refuse_number,
+        )
+    except StrictJsonError as err:
+        raise StrictJsonError(f"tensor {printable(name)}: {err}") from err
+    except (json.JSONDecodeError, RecursionError) as err:
+        raise StrictJsonError(f"tensor {printable(name)}: not JSON") from err
+    return _checked(name, fields), found.end()
+
+
+def _size(digits: str) -> int:
+    if digits[0] == "-" or len(digits) > 20 or int(digits) > _MAX_U64:
+        raise StrictJsonError(f"{digits[:24]} is no size")
+    return int(digits)
+
+
+def _refuse_number(word: str) -> None:
+    raise StrictJsonError(f"{word[:24]} is no size")
+
+
+def _checked(name: str, fields: dict[str, Any]) -> TensorEntry:
+    where = f"tensor {printable(name)}"
+    if set(fields) != _FIELDS:
+        raise StrictJsonError(f"{where}: the fields must be dtype, shape and data_offsets")
+    dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in BITS:
+        raise StrictJsonError(f"{where}: {printable(dtype, 40)!a} is not a type name of the format")
+    if not _is_sizes(shape):
+        raise StrictJsonError(f"{where}: the shape is no list of sizes")
+    if not _is_sizes(offsets) or len(offsets) != 2:
+        raise StrictJsonError(f"{where}: data_offsets are not two byte positions")
+    entry = TensorEntry(name, dtype, tuple(shape), offsets[0], offsets[1])
+    if _bits(entry) > _MAX_U64:
+        raise StrictJsonError(f"{where}: the shape is larger than any file")
+    return entry
+
+
+def _is_sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(type(item) is int for item in value)
+
+
+def _bits(entry: TensorEntry) -> int:
+    # Stop early: a shape of thousands of large sizes would make a number of thousands of digits.
+    total = BITS[entry.dtype]
+    if 0 in entry.shape:
+        return 0
+    for size in entry.shape:
+        total *= size
+        if total > _MAX_U64:
+            break
+    return total
+
+
+def _check_layout(file_name: str, entries: list[TensorEntry], data_size: int) -> None:
+    for entry in entries:
+        if entry.start > entry.end or 8 * (entry.end - entry.start) != _bits(entry):
+            raise HeaderError(
+                f"{file_name}: tensor {printable(entry.name)}: data_offsets {entry.start} to {entry.end} do not fit "
+                f"its shape and type; export the adapter again",
+                codes=["E_OFFSETS"],
+            )
+    expected = 0
+    for entry in sorted(entries, key=lambda entry: (entry.start, entry.end)):
+        if entry.start != expected:
+            fault = "overlap those of another tensor" if entry.start < expected else "leave a hole before them"
+            raise HeaderError(
+                f"{file_name}: tensor {printable(entry.name)}: data_offsets {fault}; export the adapter again",
+                codes=["E_OFFSETS"],
+            )
+        expected = entry.end
+    if expected > data_size:
+        raise HeaderError(
+            f"{file_name}: the file ends {expected - data_size} bytes before its data do; download it again",
+            codes=["E_TRUNCATED"],
+        )
+    if expected < data_size:
+        raise HeaderError(
+            f"{file_name}: {data_size - expected} bytes follow the last tensor; export the adapter again",
+            codes=["E_OFFSETS"],
+        )

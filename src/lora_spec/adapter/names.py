@@ -1,0 +1,104 @@
+"""Tensor names: take the wrappers off, find the module and the part of it that the tensor is."""
+
+import re
+from typing import NamedTuple
+
+WRAPPER_WORDS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
+_PREFIX = ("base_model", "model")
+_LAYER_LISTS = ("layers", "layer", "h", "blocks", "block")
+_STARTS_AT_LAYER_LIST = re.compile(rf"(?:{'|'.join(_LAYER_LISTS)})\.\d+(?:\.|$)")
+_LAYER = re.compile(rf"(?:^|\.)(?P<stack>(?:{'|'.join(_LAYER_LISTS)}))\.(?P<index>\d{{1,9}})(?=\.|$)")
+_EXPERT_SUFFIX = re.compile(r"\[\d+\]$")
+# An adapter name such as "self" was once cut out of every key: "layers.0.self_attn" became "layers.0_attn".
+_CUT_INDEX = re.compile(rf"(?:^|\.)(?:{'|'.join(_LAYER_LISTS)})\.\d+[A-Za-z_]")
+_MANGLED_LEAF = re.compile(r"(?:^|[._])(?:lora_)?(?:embedding_)?[AB](?:\.weight)?$|_magnitude_vector(?:\.weight)?$")
+
+
+class ParsedName(NamedTuple):
+    """A tensor name taken apart.
+
+    ``module`` is the module path without prefixes and wrappers, ``leaf`` what follows it: ``lora_A`` or ``lora_B``
+    for factors, the remaining words for anything else.
+    """
+
+    module: str
+    leaf: str
+    is_embedding: bool
+    num_prefixes: int
+    adapter_name: str | None
+    has_wrappers: bool
+
+    @property
+    def is_factor(self) -> bool:
+        """Tell whether the tensor is an A or a B."""
+        return self.leaf in ("lora_A", "lora_B")
+
+
+def parse_name(name: str) -> ParsedName:
+    """Take a tensor name apart, by the rules of the inspection contract."""
+    words = name.split(".")
+    kept = [word for word in words if word not in WRAPPER_WORDS]
+    has_wrappers = len(kept) < len(words)
+    kept, num_prefixes, had_leading_module = _strip_leading(kept)
+    module, leaf, is_embedding, adapter_name = _split_leaf(kept)
+    return ParsedName(
+        module, leaf, is_embedding, num_prefixes, adapter_name, has_wrappers=has_wrappers or had_leading_module
+    )
+
+
+def _strip_leading(words: list[str]) -> tuple[list[str], int, bool]:
+    num_prefixes, had_leading_module = 0, False
+    while True:
+        if tuple(words[:2]) == _PREFIX:
+            words, num_prefixes = words[2:], num_prefixes + 1
+        elif words[:1] == ["module"] and len(words) > 1:
+            words, had_leading_module = words[1:], True
+        else:
+            return words, num_prefixes, had_leading_module
+
+
+def _split_leaf(words: list[str]) -> tuple[str, str, bool, str | None]:
+    without_weight = words[:-1] if words[-1:] == ["weight"] else words
+    has_weight = len(without_weight) < len(words)
+    for back in (1, 2):
+        mark = without_weight[-back] if len(without_weight) >= back else ""
+        adapter_name = without_weight[-1] if back == 2 else None
+        if mark in ("lora_A", "lora_B") and has_weight:
+            return ".".join(without_weight[:-back]), mark, False, adapter_name
+        if mark in ("lora_embedding_A", "lora_embedding_B"):
+            return ".".join(without_weight[:-back]), mark.replace("embedding_", ""), True, adapter_name
+    return ".".join(words[:-1]), words[-1], False, None
+
+
+def is_mangled(parsed: ParsedName) -> bool:
+    """Tell whether a name lost a part on its way: ``q_proj_A.weight``, ``lora_A`` without weight, no module."""
+    if parsed.is_factor:
+        return not parsed.module or parsed.module.startswith("base_model.") or bool(_CUT_INDEX.search(parsed.module))
+    name = f"{parsed.module}.{parsed.leaf}"
+    return (
+        bool(_MANGLED_LEAF.search(name))
+        and not name.endswith("lora_magnitude_vector.weight")
+        and (not name.endswith("lora_magnitude_vector"))
+    )
+
+
+def module_type(name: str) -> str:
+    """Return the last word of a module name, expert suffix and ``base_layer`` left aside."""
+    words = [word for word in _EXPERT_SUFFIX.sub("", name).split(".") if word != "base_layer"]
+    return words[-1] if words else name
+
+
+def without_base_layer(name: str) -> str:
+    """Return a module name without the ``base_layer`` of an inner wrapper."""
+    return name.removesuffix(".base_layer")
+
+
+def layer_of(name: str) -> tuple[str, int] | None:
+    """Return the layer list a module stands in (its path) and its place there, or None outside of layers."""
+    found = _LAYER.search(name)
+    return (name[: found.end("stack")], int(found.group("index"))) if found else None
+
+
+def starts_at_layer_list(name: str) -> bool:
+    """Tell whether a name begins with ``layers.0`` or the like, so that a level of the model is missing."""
+    return bool(_STARTS_AT_LAYER_LIST.match(name))

@@ -1,0 +1,171 @@
+"""Patterns from a config: refuse those that hang servers, evaluate the rest without a backtracking engine."""
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lora_spec.adapter.automaton import Automaton, NotEvaluable
+
+MAX_PATTERN_CHARACTERS = 1000
+_REPEATS = re.compile(r"[*+]|\{(?:\d+(?:,\d*)?|,\d*)\}")
+_PLAIN = re.compile(r"[A-Za-z0-9_.\-]+")
+_INLINE_FLAGS = re.compile(r"\(\?[a-zA-Z-]+[:)]")
+
+
+def is_unsafe(pattern: str) -> bool:
+    """Tell whether a backtracking engine might never finish with a pattern.
+
+    Unsafe is one of more than 1000 characters, or with a repeated group that holds a repetition or an alternative.
+    Read from the text itself: parsers simplify ``(a|b)+`` to a class and would hide it.
+    """
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        return True
+    holds_more, at = [False], 0  # per open group: does it hold a repetition or an alternative?
+    while at < len(pattern):
+        mark = pattern[at]
+        if mark == "\\":
+            at += 2
+        elif mark == "[":
+            at = _end_of_class(pattern, at)
+        elif mark == "(":
+            holds_more.append(False)
+            at += 2 if pattern[at + 1 : at + 2] == "?" else 1
+            continue
+        elif mark == ")":
+            inner = holds_more.pop() if len(holds_more) > 1 else False
+            at += 1
+            if inner and _REPEATS.match(pattern, at):
+                return True
+            holds_more[-1] |= inner
+            continue
+        elif mark == "|":
+            holds_more[-1] = True
+            at += 1
+        else:
+            at += 1
+            if not _REPEATS.match(pattern, at - 1):
+                continue
+            holds_more[-1] = True
+            at = _REPEATS.match(pattern, at - 1).end()
+            at += pattern[at : at + 1] in ("?", "+")
+            continue
+    return False
+
+
+def _end_of_class(pattern: str, at: int) -> int:
+    at += 1
+    at += pattern[at : at + 1] == "^"
+    at += pattern[at : at + 1] == "]"
+    while at < len(pattern) and pattern[at] != "]":
+        at += 2 if pattern[at] == "\\" else 1
+    return at + 1
+
+
+def is_regular_expression(pattern: str) -> bool:
+    """Tell whether a safe pattern is well formed. Flags inside it are not tried: compiling them can be slow."""
+    if _INLINE_FLAGS.search(pattern):
+        return True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError):
+        return False
+    except RecursionError:
+        return True
+    return True
+
+
+@dataclass
+class PatternTable:
+    """``rank_pattern`` or ``alpha_pattern``: values by pattern, the first that applies wins.
+
+    A key K applies to a module if ``(.*\\.)?(K)$`` matches its name from the start.
+    """
+
+    values: Mapping[str, float]
+    used: set[str] = field(default_factory=set)
+    not_evaluable: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._order = {key: place for place, key in enumerate(self.values)}
+        self._plain = _PlainKeys(key for key in self.values if _PLAIN.fullmatch(key))
+        self._automata: dict[str, Automaton] = {}
+        for key in self.values:
+            if not _PLAIN.fullmatch(key):
+                self._compile(key)
+
+    def lookup(self, names: Iterable[str]) -> float | None:
+        """Return the value for a module known by one or more names, None where no key applies."""
+        matching: set[str] = set()
+        for name in names:
+            matching.update(self._plain.matching(name))
+            matching.update(key for key in list(self._automata) if self._applies(key, name))
+        self.used |= matching
+        return self.values[min(matching, key=self._order.__getitem__)] if matching else None
+
+    @property
+    def unused(self) -> list[str]:
+        """Return the keys that applied to no module looked up so far, leaving out those not evaluated."""
+        return [key for key in self.values if key not in self.used and key not in self.not_evaluable]
+
+    def _compile(self, key: str) -> None:
+        try:
+            self._automata[key] = Automaton(key)
+        except NotEvaluable as err:
+            self.not_evaluable[key] = str(err)
+
+    def _applies(self, key: str, name: str) -> bool:
+        try:
+            return self._automata[key].matches_from_any_word(name)
+        except NotEvaluable as err:
+            del self._automata[key]
+            self.not_evaluable[key] = str(err)
+            return False
+
+
+class _PlainKeys:
+    """Keys without any operator but the dot, which stands for any character.
+
+    Grouped by the places of their dots, so that a name is compared with all keys of a group in one look-up:
+    full module names as keys (EVA writes thousands) cost no more than a few.
+    """
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._groups: dict[int, dict[tuple[int, ...], dict[str, str]]] = {}
+        for key in keys:
+            dots = tuple(place for place, character in enumerate(key) if character == ".")
+            self._groups.setdefault(len(key), {}).setdefault(dots, {})[key] = key
+
+    def matching(self, name: str) -> list[str]:
+        found = []
+        starts = [0, *(place + 1 for place, character in enumerate(name) if character == ".")]
+        for start in starts:
+            end = name[start:]
+            for dots, keys in self._groups.get(len(end), {}).items():
+                masked = list(end)
+                for place in dots:
+                    masked[place] = "."
+                key = keys.get("".join(masked))
+                found += [key] if key is not None else []
+        return found
+
+
+def matches_whole_name(pattern: str, names: Iterable[str]) -> dict[str, bool] | None:
+    """Return for each name whether the pattern describes all of it, or None where the pattern cannot be evaluated."""
+    try:
+        automaton = Automaton(pattern)
+        return {name: automaton.matches_whole(name) for name in names}
+    except NotEvaluable:
+        return None
+
+
+def check_pattern(pattern: Any) -> str | None:
+    """Return the code of what is wrong with a pattern, or None."""
+    if not isinstance(pattern, str):
+        return "E_CONFIG_VALUE"
+    if is_unsafe(pattern):
+        return "E_PATTERN_UNSAFE"
+    return None if is_regular_expression(pattern) else "E_CONFIG_VALUE"

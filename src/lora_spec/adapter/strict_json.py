@@ -1,0 +1,70 @@
+"""JSON as the standard writes it: no repeated keys, no NaN, no comments, no bottomless nesting."""
+
+import json
+import re
+from typing import Any
+
+MAX_DEPTH = 64
+_MAX_DIGITS = 400
+# The closing quote is optional so that an unclosed string is passed in one go: no quadratic retries.
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+class StrictJsonError(ValueError):
+    """Text is not strict JSON; the message says why."""
+
+
+def parse_strict(data: bytes) -> Any:
+    """Return the value that UTF-8 JSON text holds.
+
+    Whole numbers of more than 400 digits become 10**400: beyond any use, cheap to keep.
+
+    Raises
+    ------
+    StrictJsonError
+        The text is not UTF-8, not JSON, nests too deep, repeats a key, or holds NaN or Infinity.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as err:
+        raise StrictJsonError(f"not UTF-8 text at byte {err.start}") from err
+    _refuse_deep(text)
+    try:
+        return json.loads(
+            text, object_pairs_hook=refuse_repeated_keys, parse_constant=_refuse_constant, parse_int=_bounded_int
+        )
+    except json.JSONDecodeError as err:
+        raise StrictJsonError(f"{err.msg} at line {err.lineno} column {err.colno}") from err
+    except RecursionError as err:
+        raise StrictJsonError("nested too deep") from err
+
+
+def refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dict, or raise StrictJsonError if a key stands twice."""
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    repeated = next(key for key, _ in pairs if key in seen or seen.add(key))
+    raise StrictJsonError(f"key {repeated[:80]!a} stands twice in one object")
+
+
+def _refuse_constant(word: str) -> None:
+    raise StrictJsonError(f"{word} is not JSON")
+
+
+def _bounded_int(digits: str) -> int:
+    if len(digits) <= _MAX_DIGITS:
+        return int(digits)
+    return -(10**_MAX_DIGITS) if digits[0] == "-" else 10**_MAX_DIGITS
+
+
+def _refuse_deep(text: str) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        mark = token.group()[0]
+        depth += (mark in "[{") - (mark in "]}")
+        if depth > MAX_DEPTH:
+            raise StrictJsonError(f"nested deeper than {MAX_DEPTH} levels")

@@ -1,0 +1,103 @@
+"""``lora-spec``: find the sub-command, run it, turn errors into exit codes.
+
+Sub-commands are modules named in the registry and imported only when asked for, so that ``--help`` stays quick.
+Each gives ``add_arguments(parser)`` and ``run(args) -> int``.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lora_spec.cli import exit_codes
+from lora_spec.errors import AdapterError, LoraSpecError
+
+
+class Command(NamedTuple):
+    """Where a sub-command lives and what it is for, in one line."""
+
+    module: str
+    help: str
+
+
+COMMANDS: dict[str, Command] = {
+    "inspect": Command("lora_spec.cli.inspect", "say what adapter folders hold, and whether a server applies it"),
+    "diagnose": Command("lora_spec.cli.diagnose", "give the verdict on an adapter: speculate, shorten, or switch off"),
+}
+
+
+def build_parser(chosen: str | None) -> argparse.ArgumentParser:
+    """Return the parser; only the chosen sub-command is imported and has its arguments."""
+    parser = argparse.ArgumentParser(
+        prog="lora-spec",
+        description="Decide how speculative decoding should be deployed for each new LoRA adapter.",
+        epilog="exit status: 0 verdict or ok, 3 abstain, 2 wrong input or usage, 1 a failed run",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(name, help=command.help, description=command.help)
+        if name == chosen:
+            module = importlib.import_module(command.module)
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(words)
+    except LoraSpecError as err:
+        return _report(err, as_json="--json" in words)
+    except BrokenPipeError:
+        # The reader (head, less) has gone: not our fault, and nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.OK
+    except KeyboardInterrupt:
+        sys.stderr.write("lora-spec: interrupted\n")
+        return 130
+    except RecursionError:
+        sys.stderr.write("lora-spec: the input is nested too deep\n")
+        return exit_codes.WRONG_INPUT
+
+
+def _run(words: list[str]) -> int:
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    try:
+        parser = build_parser(chosen)
+    except ModuleNotFoundError as err:
+        sys.stderr.write(f"lora-spec: {chosen} needs {err.name}, which is not installed\n")
+        return exit_codes.WRONG_INPUT
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as leaving:  # argparse has printed help or the usage error
+        return int(leaving.code or 0)
+    if args.version:
+        from lora_spec import __version__
+
+        sys.stdout.write(f"lora-spec {__version__}\n")
+        return exit_codes.OK
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return exit_codes.WRONG_INPUT
+    code = args.run(args)
+    sys.stdout.flush()
+    return code
+
+
+def _report(err: LoraSpecError, *, as_json: bool) -> int:
+    from lora_spec.cli.output import print_json, tell
+
+    tell(f"lora-spec: {err}")
+    if as_json:
+        codes = list(err.codes) if isinstance(err, AdapterError) else []
+        print_json({"schema_version": "1", "status": "error", "codes": codes, "message": str(err)})
+    return exit_codes.WRONG_INPUT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

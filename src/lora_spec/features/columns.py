@@ -1,0 +1,105 @@
+"""Column sets by mode, each a type of its own, so that one mode's matrix cannot be built from another's columns."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from lora_spec.errors import LoraSpecError
+from lora_spec.features.families import FAMILIES, THIRDS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SPECTRAL = ("stable_rank", "effective_rank", "participation_ratio", "energy_top1", "energy_top4")
+_PARTS = ("all", "attention", "mlp")
+
+
+class ColumnError(LoraSpecError):
+    """A column set holds other columns than its mode declares, or a value that is no finite number."""
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Finite numbers under exactly the column names that a mode declares.
+
+    Raises
+    ------
+    ColumnError
+        A column is missing, undeclared, or holds no finite number.
+    """
+
+    values: Mapping[str, float]
+
+    mode: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        odd = sorted(set(self.values) ^ set(self.names))
+        if odd:
+            fault = "is not declared" if odd[0] in self.values else "is missing"
+            raise ColumnError(f"{self.mode}: column {odd[0]!r} {fault}; extract the features again with one version")
+        for name, value in self.values.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ColumnError(f"{self.mode}: column {name!r} holds {value!r}, not a finite number")
+
+
+class CheckpointOnlyColumns(ColumnValues):
+    """Numbers of the update's tensors and of the pattern of adapted modules; nothing else."""
+
+    mode = "checkpoint_only"
+    names = (
+        "log_num_modules",
+        "num_families",
+        "num_layers_adapted",
+        "is_zero_update",
+        "log_fro_total",
+        "log_fro_largest_module",
+        "log_nuclear_total",
+        "log_spectral_largest",
+        *(f"log_fro_{third}_{family}" for third in THIRDS for family in FAMILIES),
+        "log_fro_outside_layers",
+        *(f"energy_share_{third}" for third in THIRDS),
+        *(f"{quantity}_{part}" for quantity in _SPECTRAL for part in _PARTS),
+    )
+
+
+class CheckpointMetaColumns(ColumnValues):
+    """What the config says about the training: rank, alpha, dropout, initialisation, size."""
+
+    mode = "checkpoint_meta"
+    names = (
+        "meta_rank_largest",
+        "meta_rank_mean",
+        "meta_alpha",
+        "meta_log_scale_mean",
+        "meta_use_rslora",
+        "meta_lora_dropout",
+        "meta_has_rank_pattern",
+        "meta_has_alpha_pattern",
+        "meta_has_default_initialisation",
+        "meta_log_num_parameters",
+        "meta_bits_per_parameter",
+    )
+
+
+def matrix_of(rows: Sequence[ColumnValues], kind: type[ColumnValues]) -> "NDArray[np.float64]":
+    """Return the values of rows of one mode, shape ``(len(rows), len(kind.names))``, columns in declared order.
+
+    Raises
+    ------
+    ColumnError
+        A row is of another mode, also where its columns bear the same names.
+    """
+    import numpy as np
+
+    for row in rows:
+        if type(row) is not kind:
+            mode = getattr(row, "mode", type(row).__name__)
+            raise ColumnError(
+                f"a {kind.mode} matrix cannot take {mode} columns: they may tell what this mode must not know"
+            )
+    return np.array([[row.values[name] for name in kind.names] for row in rows], dtype=np.float64).reshape(
+        len(rows), len(kind.names)
+    )

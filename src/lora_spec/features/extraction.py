@@ -1,0 +1,75 @@
+"""From an adapter folder to its columns."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lora_spec.adapter import Inspection, inspect_adapter
+from lora_spec.adapter.digest import weights_sha256
+from lora_spec.features.columns import CheckpointMetaColumns, CheckpointOnlyColumns
+from lora_spec.features.ladder import checkpoint_only_columns
+from lora_spec.features.metadata import checkpoint_meta_columns
+from lora_spec.provenance import sha256_of_json
+
+
+@dataclass(frozen=True)
+class AdapterFeatures:
+    """The columns of one adapter, by mode; ``status`` says whether scale*B*A is all there is to it."""
+
+    adapter: dict[str, Any]
+    status: str
+    codes: tuple[str, ...]
+    message: str
+    checkpoint_only: CheckpointOnlyColumns
+    checkpoint_meta: CheckpointMetaColumns
+    inspection: Inspection = field(repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the payload of a ``features`` result."""
+        return {
+            "adapter": self.adapter,
+            "status": self.status,
+            "codes": list(self.codes),
+            "message": self.message,
+            "columns": {
+                "checkpoint_only": dict(self.checkpoint_only.values),
+                "checkpoint_meta": dict(self.checkpoint_meta.values),
+            },
+        }
+
+
+def extract_features(path: Path, *, name: str | None = None) -> AdapterFeatures:
+    """Return the features of an adapter that is ``ok`` or that abstains with readable factors.
+
+    Parameters
+    ----------
+    name
+        What results call the adapter; the folder's name if None.
+
+    Raises
+    ------
+    AdapterError
+        The adapter is unusable; its ``codes`` say why.
+    """
+    inspection = inspect_adapter(path)
+    inspection.raise_if_unusable()
+    return AdapterFeatures(
+        adapter={
+            "name": name or path.resolve().name,
+            "weights_sha256": weights_sha256(path),
+            "config_sha256": sha256_of_json(inspection.config),
+            "num_modules": len(inspection.modules),
+            "num_bytes": inspection.num_bytes,
+        },
+        status=inspection.status,
+        codes=inspection.codes,
+        message=inspection.message,
+        checkpoint_only=checkpoint_only_columns(inspection.modules),
+        checkpoint_meta=checkpoint_meta_columns(inspection),
+        inspection=inspection,
+    )
+
+
+def features_record(path: Path, *, name: str) -> dict[str, Any]:
+    """Return the payload of a ``features`` result for one adapter; raises like :func:`extract_features`."""
+    return extract_features(path, name=name).to_dict()
