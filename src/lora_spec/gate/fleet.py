@@ -1,0 +1,96 @@
+"""Verdicts for all adapters of a study: from measured acceptance, and from predictions made without each adapter."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lora_spec.cost_model import CostModel
+from lora_spec.errors import ConfigError
+from lora_spec.gate.decide import abstain, decide
+from lora_spec.gate.settings import gate_settings
+from lora_spec.records import AcceptanceEstimate, Verdict
+
+Reason = tuple[str, str]
+
+
+def decide_fleet(
+    features: Sequence[Mapping[str, Any]],
+    measured: Sequence[Mapping[str, Any]],
+    predictions: Mapping[str, Any],
+    *,
+    cost_model: Mapping[str, Any],
+    gate: Mapping[str, Any],
+    context: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+    traffic_shares: Mapping[str, float] | None = None,
+) -> list[Verdict]:
+    """Return two verdicts per measured adapter, in the order given: ``measured``, then that of the predictor's mode.
+
+    Parameters
+    ----------
+    features
+        Payloads of ``features`` results.
+    measured
+        Summaries with ``adapter``, ``estimate`` and ``base_estimate`` (an acceptance estimate's data each).
+    predictions
+        As :func:`lora_spec.predictors.held_out.fit_and_hold_out` gives them.
+    cost_model
+        :meth:`CostModel.to_dict` output.
+    gate
+        The values of ``gate.yaml``.
+    context
+        What all numbers hold for.
+    traffic_shares
+        Share of requests by adapter; missing means unknown.
+    """
+    settings, model = gate_settings(gate), CostModel.from_dict(cost_model)
+    by_name = {item["adapter"]["name"]: item for item in features}
+    guesses = {item["adapter"]: item for item in predictions["predictions"]}
+    verdicts = []
+    for summary in measured:
+        name = summary["adapter"]
+        if name not in by_name:
+            raise ConfigError(f"adapter {name!r} was measured but has no features; extract them")
+        common = {
+            "cost_model": model,
+            "settings": settings,
+            "traffic_share": (traffic_shares or {}).get(name),
+            "base": AcceptanceEstimate.from_dict(summary["base_estimate"]),
+            "provenance": provenance,
+        }
+        estimate = AcceptanceEstimate.from_dict(summary["estimate"])
+        verdicts.append(
+            decide(
+                estimate, adapter=by_name[name]["adapter"], remarks=_codes_of(by_name[name]), context=context, **common
+            )
+        )
+        verdicts.append(_predicted(by_name[name], guesses.get(name), predictions["context"], context, common))
+    return verdicts
+
+
+def _codes_of(features: Mapping[str, Any]) -> list[Reason]:
+    return [(code, features["message"]) for code in features["codes"]]
+
+
+def _predicted(
+    features: Mapping[str, Any],
+    guess: Mapping[str, Any] | None,
+    predictor_context: Mapping[str, Any],
+    context: Mapping[str, Any],
+    common: Mapping[str, Any],
+) -> Verdict:
+    """Return the verdict from the held-out prediction; without one the inspection's codes say why."""
+    if guess is None:
+        return abstain(
+            adapter=features["adapter"],
+            mode=predictor_context["mode"],
+            reasons=_codes_of(features) or [("R_NO_PREDICTION", "no prediction was made for this adapter")],
+            provenance=common["provenance"],
+        )
+    return decide(
+        AcceptanceEstimate.from_dict(guess["estimate"]),
+        adapter=features["adapter"],
+        remarks=_codes_of(features),
+        context={**context, **predictor_context, "left_out": guess["left_out"]},
+        predictor_sha256=guess["training_sha256"],
+        **common,
+    )

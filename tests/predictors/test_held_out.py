@@ -1,0 +1,93 @@
+from dataclasses import asdict
+
+import pytest
+from linear_law import DEPTH, make_examples
+
+from lora_spec.errors import PredictorError
+from lora_spec.predictors.columns import CheckpointOnlyColumns
+from lora_spec.predictors.held_out import fit_and_hold_out
+from lora_spec.predictors.prediction import predict
+from lora_spec.records import AcceptanceEstimate, PromptRecord
+
+GATE = {
+    "level": 0.8,
+    "standing_num_speculative_tokens": 3,
+    "predictor": {
+        "model": "elastic_net",
+        "mode": "checkpoint_only",
+        "penalties": [1e-4],
+        "l1_ratios": [0.5],
+        "num_folds": 5,
+        "min_adapters": 5,
+        "max_ood_quantile": 0.95,
+    },
+}
+
+
+def _tables(num_sources: int = 6, per_source: int = 2) -> tuple[list, list, dict]:
+    features, records, sources = [], [], {}
+    for example in make_examples(num_sources, per_source):
+        adapter = {"name": example.adapter, "weights_sha256": example.adapter_sha256}
+        groups = {"checkpoint_only": dict(example.columns.values)}
+        features.append({"adapter": adapter, "status": "ok", "codes": [], "message": "", "columns": groups})
+        replay = [
+            PromptRecord("p", "own", arm, example.adapter, counts, 1, (1,), "stop").to_dict()
+            for arm, by_depth in (("adapted", example.counts_by_depth), ("base", example.base_counts_by_depth))
+            for counts in by_depth
+        ]
+        record = {"adapter": example.adapter, "adapter_sha256": example.adapter_sha256, "max_depth": DEPTH}
+        records.append({**record, "live": [], "replay": replay})
+        sources[example.adapter] = example.source
+    return features, records, sources
+
+
+def _run(features, records, sources):
+    return fit_and_hold_out(features, records, gate=GATE, sources=sources, target_model="target", draft_model="drafter")
+
+
+def test_every_adapter_is_predicted_once_without_its_source():
+    features, records, sources = _tables()
+    predictions = _run(features, records, sources).predictions["predictions"]
+    assert sorted(item["adapter"] for item in predictions) == sorted(sources)
+    assert all(item["left_out"] == sources[item["adapter"]] for item in predictions)
+    assert {item["num_training_adapters"] for item in predictions} == {10}
+
+
+def test_a_held_out_prediction_does_not_move_with_its_own_sources_truth():
+    features, records, sources = _tables()
+    before = _run(features, records, sources).predictions["predictions"]
+    target = before[0]["adapter"]
+    changed = [r for r in records if sources[r["adapter"]] == sources[target]]
+    for record in changed:
+        record["replay"] = next(r["replay"] for r in records if sources[r["adapter"]] != sources[target])
+    after = _run(features, records, sources).predictions["predictions"]
+    assert after[0] == before[0]
+    assert after[-1] != before[-1]
+
+
+def test_the_exported_predictor_predicts_the_law_and_estimates_survive_json():
+    features, records, sources = _tables()
+    found = _run(features, records, sources)
+    columns = CheckpointOnlyColumns.from_groups(features[0]["columns"])
+    truth = make_examples(6, 2)[0].counts_by_depth[2].acceptance_length
+    assert predict(found.predictor, columns).acceptance_length(3).estimate == pytest.approx(truth, abs=0.01)
+    estimate = AcceptanceEstimate.from_dict(found.predictions["predictions"][0]["estimate"])
+    assert asdict(estimate.acceptance_length(3)).keys() == {"estimate", "lower", "upper", "level"}
+
+
+def test_adapters_that_are_not_plain_teach_nothing_and_are_listed():
+    features, records, sources = _tables()
+    features[3] |= {"status": "abstain", "codes": ["A_DORA"], "columns": {}}
+    found = _run(features, records, sources).predictions
+    name = features[3]["adapter"]["name"]
+    assert found["excluded"] == [{"adapter": name, "codes": ["A_DORA"]}]
+    assert name not in {item["adapter"] for item in found["predictions"]}
+
+
+def test_features_without_a_record_or_a_source_are_refused_by_name():
+    features, records, sources = _tables()
+    with pytest.raises(PredictorError, match="acceptance record"):
+        _run(features, records[1:], sources)
+    sources.pop(features[0]["adapter"]["name"])
+    with pytest.raises(PredictorError, match="no source"):
+        _run(features, records, sources)
