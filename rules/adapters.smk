@@ -37,11 +37,11 @@ rule freeze_prompts:
         runtime=5,
     params:
         code=code("freeze_prompts"),
-        settings=settings("prompts"),
+        settings=as_json(TIER.prompts),
     message:
         "Freezing the prompts"
     shell:
-        "{ANALYSIS_PYTHON} scripts/freeze_prompts.py --settings {params.settings:q} --tier {TIER_NAME}"
+        "{ANALYSIS_PYTHON} scripts/freeze_prompts.py --settings {params.settings:q} --tier {TIER.name}"
         " --output {output} > {log} 2>&1"
 
 
@@ -63,4 +63,4 @@ rule extract_features:
         "Reading adapter {wildcards.adapter}"
     shell:
         "{ANALYSIS_PYTHON} scripts/extract_features.py --adapter {input} --name {wildcards.adapter}"
-        " --tier {TIER_NAME} --output {output} > {log} 2>&1"
+        " --tier {TIER.name} --output {output} > {log} 2>&1"

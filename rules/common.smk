@@ -8,53 +8,79 @@ from lora_spec.config import load_tier
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import code_digest
 
-TIER_NAME = config.get("tier", "mini")
 ROOT = Path(workflow.basedir)
+CONFIG_KEYS = ("tier", "measurements")
+if unknown := sorted(set(config) - set(CONFIG_KEYS)):
+    raise WorkflowError(
+        f"--config {unknown[0]}: no such key; there are {' and '.join(CONFIG_KEYS)}"
+    )
 try:
-    TIER = load_tier(ROOT, TIER_NAME)
+    TIER = load_tier(ROOT, config.get("tier", "mini"))
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
 MEASUREMENTS = config.get("measurements", TIER.models.default_measurements)
 if MEASUREMENTS not in ("fresh", "shipped"):
-    raise WorkflowError(f"--config measurements={MEASUREMENTS}: choose fresh or shipped")
-unknown_keys = set(config) - {"tier", "measurements"}
-if unknown_keys:
-    raise WorkflowError(f"--config {', '.join(sorted(unknown_keys))}: unknown; the keys are tier and measurements")
+    raise WorkflowError(
+        f"--config measurements={MEASUREMENTS}: choose fresh or shipped"
+    )
 
-IS_SHIPPED = MEASUREMENTS == "shipped"
-RUN = f"{TIER_NAME}-shipped" if IS_SHIPPED else TIER_NAME
-RECORDS = f"reference/{TIER_NAME}" if IS_SHIPPED else f"results/{RUN}"
-MODES = ("measured", "checkpoint_only")
-FIGURES = ("fig02_effect", "fig03_predicted", "fig05_ranks", "fig06_decision_map", "fig07_cost_model")
+RUN = f"{TIER.name}-shipped" if MEASUREMENTS == "shipped" else TIER.name
+RECORDS = f"reference/{TIER.name}" if MEASUREMENTS == "shipped" else f"results/{RUN}"
+MODES = ("measured", TIER.gate.predictor.mode)
+FIGURES = {
+    "fig2_paired_effect": "paired_effect",
+    "fig3_predicted_vs_measured": "predicted_vs_measured",
+    "fig5_rank_disagreement": "rank_disagreement",
+    "fig6_decision_map": "decision_map",
+    "fig7_cost_model_fit": "cost_model_fit",
+}
 ANALYSIS_PYTHON = sys.executable
 SERVING_PYTHON = ".venv-serving/bin/python"
+# What counting reads of phase1_measurement.yaml, and what estimating reads: a change elsewhere reruns neither.
+COUNTING = (
+    "num_speculative_tokens",
+    "max_depth",
+    "arms",
+    "min_drafts",
+    "num_warmup_prompts",
+)
+ESTIMATING = (
+    "num_speculative_tokens",
+    "min_drafts",
+    "level",
+    "num_bootstrap_draws",
+    "seed",
+)
 
 
 def adapters_with_records():
     """Return the tier's adapters: all of them, or in a shipped run those whose records are shipped."""
     names = TIER.adapter_pool.names
-    if not IS_SHIPPED:
+    if MEASUREMENTS == "fresh":
         return names
-    return tuple(name for name in names if Path(f"{RECORDS}/acceptance/{name}.json").exists())
+    return tuple(
+        name for name in names if Path(f"{RECORDS}/acceptance/{name}.json").exists()
+    )
 
 
 ADAPTERS = adapters_with_records()
+NUM_GPUS = 0 if TIER.models.engine.device == "cpu" else 1
 
 
-def settings(*path):
-    """Return one block of the tier's settings as JSON, so that a rule depends on just what it reads."""
-    block = TIER
-    for step in path:
-        block = block[step] if isinstance(block, dict) else getattr(block, step)
-        block = block.to_dict() if hasattr(block, "to_dict") else block
-    return json.dumps(block, sort_keys=True)
+def plain(block):
+    """Return a config block as plain data."""
+    return block.to_dict() if hasattr(block, "to_dict") else block
 
 
-def settings_of(file, *keys):
-    """Return some top-level keys of one config file as JSON."""
-    block = getattr(TIER, file).to_dict()
-    return json.dumps({key: block[key] for key in keys}, sort_keys=True)
+def as_json(block):
+    """Return settings as one JSON text, the same for the same settings, for a script's flag."""
+    return json.dumps(plain(block), sort_keys=True)
+
+
+def chosen(block, *keys):
+    """Return some keys of a config block as JSON, so that a rule depends on just what it reads."""
+    return as_json({key: plain(block)[key] for key in keys})
 
 
 def code(script):
@@ -64,7 +90,7 @@ def code(script):
 
 def row_of(wildcards):
     """Return the pool's row of the adapter of a job, as JSON."""
-    return json.dumps(TIER.adapter_pool.find(wildcards.adapter).to_dict(), sort_keys=True)
+    return as_json(TIER.adapter_pool.find(wildcards.adapter))
 
 
 def adapter_dir(name):
@@ -78,15 +104,29 @@ def adapter_dir_of(wildcards):
     return adapter_dir(wildcards.adapter)
 
 
-def all_adapter_dirs(wildcards):
-    """Return the folders of all adapters, in pool order."""
-    return [adapter_dir(name) for name in ADAPTERS]
+def named_dirs(names):
+    """Return NAME=FOLDER for some adapters."""
+    return [f"{name}={adapter_dir(name)}" for name in names]
 
 
-def drafter_layers(wildcards):
+def timed_adapters():
+    """Return the adapters served while steps are timed: all of the rank that the config times at."""
+    rank = TIER.phase1_measurement.step_time.lora_rank
+    rows = [TIER.adapter_pool.find(name) for name in ADAPTERS]
+    return [row.name for row in rows if getattr(row, "rank", rank) == rank][
+        : TIER.models.engine.max_loras
+    ]
+
+
+def drafter_layers():
     """Return the drafter's trained layers: shipped, or trained by this run where the config says so."""
     drafter = TIER.models.primary.drafter
-    return f"results/{RUN}/models/drafter_layers.safetensors" if drafter.retrain else drafter.source.path
+    is_made = drafter.retrain or drafter.source.kind != "shipped_layers"
+    return (
+        f"results/{RUN}/models/drafter_layers.safetensors"
+        if is_made
+        else drafter.source.path
+    )
 
 
 def records(kind):
@@ -94,4 +134,48 @@ def records(kind):
     return [f"{RECORDS}/{kind}/{name}.json" for name in ADAPTERS]
 
 
-STEP_TIMES = f"{RECORDS}/step_times.json"
+def domains():
+    """Return adapter name to domain: the group that a split leaves out whole."""
+    return {name: TIER.adapter_pool.find(name).domain for name in ADAPTERS}
+
+
+def pair_names():
+    """Return what numbers hold for: target and drafter by name, and the engine's version."""
+    pair, engine = TIER.models.primary, TIER.models.engine
+    return {
+        "target_model": pair.target.name,
+        "draft_model": pair.drafter.name,
+        "engine": f"vLLM {engine.vllm_version} on {engine.device}, {engine.dtype}",
+    }
+
+
+def setup_in_words():
+    """Return the line under every figure."""
+    names, phase1 = pair_names(), TIER.phase1_measurement
+    own, common = TIER.prompts.own_evaluation, TIER.prompts.common_evaluation
+    return (
+        f"{names['target_model']} + {names['draft_model']}, {names['engine']}, LoRA on, greedy, "
+        f"standing K={phase1.num_speculative_tokens}, {own.num_prompts} own and {common.num_prompts} common prompts, "
+        f"at most {own.max_tokens} tokens each"
+    )
+
+
+def figure_name(wildcards):
+    """Return the name by which the library knows a figure."""
+    return FIGURES[wildcards.figure]
+
+
+def table_of_figure(wildcards):
+    """Return the table that a figure is drawn from."""
+    return f"results/{wildcards.run}/tables/{FIGURES[wildcards.figure]}.csv"
+
+
+def study_settings():
+    """Return what the tables need beside the results."""
+    return {
+        "tier": TIER.name,
+        "setup": setup_in_words(),
+        "pool": {name: plain(TIER.adapter_pool.find(name)) for name in ADAPTERS},
+        "gate": plain(TIER.gate),
+        "effect_gate": plain(TIER.phase1_measurement.effect_gate),
+    }

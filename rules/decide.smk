@@ -4,7 +4,7 @@
 rule fit_cost_model:
     """Fit step time against depth and batch size."""
     input:
-        STEP_TIMES,
+        f"{RECORDS}/step_times.json",
     output:
         "results/{run}/cost_model.json",
     log:
@@ -15,12 +15,12 @@ rule fit_cost_model:
         runtime=5,
     params:
         code=code("fit_cost_model"),
-        settings=settings_of("gate", "level", "num_uncertainty_draws", "seed"),
+        settings=chosen(TIER.gate, "num_uncertainty_draws", "seed"),
     message:
         "Fitting the cost model"
     shell:
         "{ANALYSIS_PYTHON} scripts/fit_cost_model.py --step-times {input} --settings {params.settings:q}"
-        " --tier {TIER_NAME} --output {output} > {log} 2>&1"
+        " --tier {TIER.name} --output {output} > {log} 2>&1"
 
 
 rule estimate_acceptance:
@@ -37,19 +37,19 @@ rule estimate_acceptance:
         runtime=10,
     params:
         code=code("estimate_acceptance"),
-        settings=settings_of("phase1_measurement", *ESTIMATE_KEYS),
+        settings=chosen(TIER.phase1_measurement, *ESTIMATING),
     message:
         "Estimating acceptance and paired effects"
     shell:
         "{ANALYSIS_PYTHON} scripts/estimate_acceptance.py --records {input} --settings {params.settings:q}"
-        " --tier {TIER_NAME} --output {output} > {log} 2>&1"
+        " --tier {TIER.name} --output {output} > {log} 2>&1"
 
 
 rule phase3_predictor:
     """Fit the predictor on all adapters, and predict each from the others' domains."""
     input:
         features=records("features"),
-        measured="results/{run}/measured.json",
+        records=records("acceptance"),
     output:
         predictor="results/{run}/predictor/predictor.json",
         predictions="results/{run}/predictor/predictions.json",
@@ -61,13 +61,14 @@ rule phase3_predictor:
         runtime=10,
     params:
         code=code("phase3_predictor"),
-        settings=settings_of("gate", "predictor", "level"),
-        pool=pool_rows(),
+        settings=as_json(
+            {"gate": plain(TIER.gate), "domains": domains(), "context": pair_names()}
+        ),
     message:
         "Fitting the predictor, leaving one domain out at a time"
     shell:
-        "{ANALYSIS_PYTHON} scripts/phase3_predictor.py --features {input.features} --measured {input.measured}"
-        " --settings {params.settings:q} --pool {params.pool:q} --tier {TIER_NAME}"
+        "{ANALYSIS_PYTHON} scripts/phase3_predictor.py --features {input.features} --records {input.records}"
+        " --settings {params.settings:q} --tier {TIER.name}"
         " --output-dir results/{wildcards.run}/predictor > {log} 2>&1"
 
 
@@ -79,7 +80,12 @@ rule decide:
         predictions="results/{run}/predictor/predictions.json",
         cost_model="results/{run}/cost_model.json",
     output:
-        expand("results/{run}/verdicts/{adapter}.{mode}.json", adapter=ADAPTERS, mode=MODES, allow_missing=True),
+        expand(
+            "results/{run}/verdicts/{adapter}.{mode}.json",
+            adapter=ADAPTERS,
+            mode=MODES,
+            allow_missing=True,
+        ),
     log:
         "logs/{run}/decide.log",
     threads: 1
@@ -88,16 +94,21 @@ rule decide:
         runtime=10,
     params:
         code=code("decide"),
-        gate=settings_of("gate", *GATE_KEYS),
+        gate=as_json(TIER.gate),
     message:
         "Deciding"
     shell:
         "{ANALYSIS_PYTHON} scripts/decide.py --features {input.features} --measured {input.measured}"
         " --predictions {input.predictions} --cost-model {input.cost_model} --gate {params.gate:q}"
-        " --tier {TIER_NAME} --output-dir results/{wildcards.run}/verdicts > {log} 2>&1"
+        " --tier {TIER.name} --output-dir results/{wildcards.run}/verdicts > {log} 2>&1"
 
 
 rule verdicts:
     """All verdicts of the tier."""
     input:
-        expand("results/{run}/verdicts/{adapter}.{mode}.json", run=RUN, adapter=ADAPTERS, mode=MODES),
+        expand(
+            "results/{run}/verdicts/{adapter}.{mode}.json",
+            run=RUN,
+            adapter=ADAPTERS,
+            mode=MODES,
+        ),

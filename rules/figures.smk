@@ -7,13 +7,19 @@ rule join_tables:
         measured="results/{run}/measured.json",
         predictions="results/{run}/predictor/predictions.json",
         cost_model="results/{run}/cost_model.json",
-        step_times=STEP_TIMES,
+        step_times=f"{RECORDS}/step_times.json",
         verdicts=expand(
-            "results/{run}/verdicts/{adapter}.{mode}.json", adapter=ADAPTERS, mode=MODES, allow_missing=True
+            "results/{run}/verdicts/{adapter}.{mode}.json",
+            adapter=ADAPTERS,
+            mode=MODES,
+            allow_missing=True,
         ),
     output:
-        expand("results/{run}/tables/{figure}.json", figure=FIGURES, allow_missing=True),
-        verdicts="results/{run}/tables/verdicts.json",
+        expand(
+            "results/{run}/tables/{table}.csv",
+            table=(*FIGURES.values(), "verdicts"),
+            allow_missing=True,
+        ),
     log:
         "logs/{run}/join_tables.log",
     threads: 1
@@ -22,27 +28,24 @@ rule join_tables:
         runtime=5,
     params:
         code=code("join_tables"),
-        pool=pool_rows(),
-        gate=settings_of("gate", *GATE_KEYS, "map_batch_sizes"),
-        effect=settings("phase1_measurement", "effect_gate"),
+        settings=as_json(study_settings()),
     message:
         "Joining tables"
     shell:
         "{ANALYSIS_PYTHON} scripts/join_tables.py --measured {input.measured} --predictions {input.predictions}"
         " --cost-model {input.cost_model} --step-times {input.step_times} --verdicts {input.verdicts}"
-        " --pool {params.pool:q} --gate {params.gate:q} --effect {params.effect:q} --tier {TIER_NAME}"
-        " --output-dir results/{wildcards.run}/tables > {log} 2>&1"
+        " --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log} 2>&1"
 
 
 rule plot_figure:
     """Draw one figure from its table."""
     input:
-        "results/{run}/tables/{figure}.json",
+        table_of_figure,
     output:
         pdf="results/{run}/figures/{figure}.pdf",
         png=report(
             "results/{run}/figures/{figure}.png",
-            caption="../report/{figure}.rst",
+            caption="../report/figure.rst",
             category="Figures",
             labels={"figure": "{figure}"},
         ),
@@ -55,19 +58,22 @@ rule plot_figure:
         runtime=5,
     params:
         code=code("plot_figure"),
+        figure=figure_name,
     message:
         "Drawing {wildcards.figure}"
     shell:
-        "{ANALYSIS_PYTHON} scripts/plot_figure.py --table {input} --figure {wildcards.figure}"
-        " --stem results/{wildcards.run}/figures/{wildcards.figure} > {log} 2>&1"
+        "{ANALYSIS_PYTHON} scripts/plot_figure.py --table {input} --figure {params.figure}"
+        " --output-dir results/{wildcards.run}/figures > {log} 2>&1"
 
 
 rule write_verdict_table:
     """Write the verdict table as a page for the report."""
     input:
-        "results/{run}/tables/verdicts.json",
+        "results/{run}/tables/verdicts.csv",
     output:
-        report(
+        text="results/{run}/verdicts.txt",
+        csv="results/{run}/verdicts.csv",
+        page=report(
             "results/{run}/verdicts.html",
             caption="../report/verdicts.rst",
             category="Verdicts",
@@ -84,11 +90,17 @@ rule write_verdict_table:
     message:
         "Writing the verdict table"
     shell:
-        "{ANALYSIS_PYTHON} scripts/write_verdict_table.py --table {input} --output {output} > {log} 2>&1"
+        "{ANALYSIS_PYTHON} scripts/write_verdict_table.py --table {input} --stem results/{wildcards.run}/verdicts"
+        " > {log} 2>&1"
 
 
 rule figures:
     """All figures of the tier, and the verdict table."""
     input:
-        expand("results/{run}/figures/{figure}.{ext}", run=RUN, figure=FIGURES, ext=("pdf", "png", "csv")),
+        expand(
+            "results/{run}/figures/{figure}.{ext}",
+            run=RUN,
+            figure=FIGURES,
+            ext=("pdf", "png", "csv"),
+        ),
         expand("results/{run}/verdicts.html", run=RUN),

@@ -7,9 +7,13 @@ rule phase1_collect:
         target=f"results/{RUN}/models/target",
         drafter=f"results/{RUN}/models/drafter",
         prompts=f"results/{RUN}/prompts.json",
-        adapters=all_adapter_dirs,
+        adapters=[adapter_dir(name) for name in ADAPTERS],
     output:
-        expand("results/{run}/acceptance/{adapter}.json", adapter=ADAPTERS, allow_missing=True),
+        expand(
+            "results/{run}/acceptance/{adapter}.json",
+            adapter=ADAPTERS,
+            allow_missing=True,
+        ),
     log:
         "logs/{run}/phase1_collect.log",
     benchmark:
@@ -18,17 +22,19 @@ rule phase1_collect:
     resources:
         mem_mb=7000,
         runtime=120,
-        gpu=gpus_of_engine(),
+        gpu=NUM_GPUS,
     params:
         code=code("phase1_collect"),
-        names=" ".join(ADAPTERS),
-        config=settings_of("phase1_measurement", *PHASE1_COLLECT_KEYS),
-        engine=settings("models", "engine"),
+        names=ADAPTERS,
+        adapters=named_dirs(ADAPTERS),
+        counting=chosen(TIER.phase1_measurement, *COUNTING),
+        engine=as_json(TIER.models.engine),
+        folder=TIER.folder.relative_to(ROOT),
     message:
-        "Measuring acceptance of {ADAPTERS} on the engine"
+        "Measuring the acceptance of {params.names} on vLLM"
     shell:
-        "{SERVING_PYTHON} scripts/phase1_collect.py --config {TIER.folder}/phase1_measurement.yaml --execute"
-        " --target {input.target} --drafter {input.drafter} --prompts {input.prompts} --adapters {input.adapters}"
+        "{SERVING_PYTHON} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
+        " --names {params.names} --target {input.target} --drafter {input.drafter} --adapters {params.adapters}"
         " --output-dir results/{wildcards.run}/acceptance > {log} 2>&1"
 
 
@@ -37,7 +43,7 @@ rule profile_cost:
     input:
         target=f"results/{RUN}/models/target",
         drafter=f"results/{RUN}/models/drafter",
-        adapter=lambda wildcards: adapter_dir(timed_adapter()),
+        adapters=[adapter_dir(name) for name in timed_adapters()],
     output:
         "results/{run}/step_times.json",
     log:
@@ -48,14 +54,15 @@ rule profile_cost:
     resources:
         mem_mb=7000,
         runtime=60,
-        gpu=gpus_of_engine(),
+        gpu=NUM_GPUS,
     params:
         code=code("profile_cost"),
-        settings=settings("phase1_measurement", "step_time"),
-        engine=settings("models", "engine"),
+        adapters=named_dirs(timed_adapters()),
+        settings=as_json(TIER.phase1_measurement.step_time),
+        engine=as_json(TIER.models.engine),
     message:
         "Timing engine steps for every depth and batch size"
     shell:
         "{SERVING_PYTHON} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
-        " --adapter {input.adapter} --settings {params.settings:q} --engine {params.engine:q} --tier {TIER_NAME}"
+        " --adapters {params.adapters} --settings {params.settings:q} --engine {params.engine:q} --tier {TIER.name}"
         " --output {output} > {log} 2>&1"

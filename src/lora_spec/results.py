@@ -65,6 +65,22 @@ def write_result(
     write_json_atomically(path, envelope)
 
 
+def read_json(path: Path) -> Any:
+    """Return the JSON in a file.
+
+    Raises
+    ------
+    ResultError
+        The file is missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError as err:
+        raise ResultError(f"{path}: no such result; run the workflow step that writes it") from err
+    except (OSError, ValueError) as err:
+        raise ResultError(f"{path}: not a readable result ({err}); delete it and run its step again") from err
+
+
 def read_result(path: Path, kind: str, *, evidence: Collection[Evidence] = ("measured",)) -> Result:
     """Read a result of one kind.
 
@@ -75,12 +91,7 @@ def read_result(path: Path, kind: str, *, evidence: Collection[Evidence] = ("mea
     EvidenceError
         Its evidence class is not among ``evidence``: synthetic and plan-only data never pass as measured.
     """
-    try:
-        envelope = json.loads(path.read_text())
-    except FileNotFoundError as err:
-        raise ResultError(f"{path}: no such result; run the workflow step that writes it") from err
-    except (OSError, ValueError) as err:
-        raise ResultError(f"{path}: not a readable result ({err}); delete it and run its step again") from err
+    envelope = read_json(path)
     if not isinstance(envelope, dict) or set(envelope) != _ENVELOPE_KEYS:
         raise ResultError(f"{path}: not a result envelope (needs exactly {', '.join(sorted(_ENVELOPE_KEYS))})")
     if envelope["schema_version"] != SCHEMA_VERSION:

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lora_spec.errors import EngineError, LoraSpecError, MeasurementError, TrainingError
@@ -30,3 +31,11 @@ def run_script(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespa
         print(f"{parser.prog}: {error}", file=sys.stderr)
         is_failed_run = isinstance(error, EngineError | MeasurementError | TrainingError)
         sys.exit(EXIT_FAILED_RUN if is_failed_run else EXIT_WRONG_INPUT)
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    """Parse ``NAME=PATH``; argparse turns the ValueError into a usage error."""
+    name, separator, path = text.partition("=")
+    if not (name and separator and path):
+        raise ValueError(text)
+    return name, Path(path)

@@ -95,6 +95,24 @@ def load_tier(root: Path, tier: str) -> Tier:
     return loaded
 
 
+def tier_holding(config_file: Path) -> Tier:
+    """Return the tier that one of its eight files belongs to, such as ``configs/mini/gate.yaml``.
+
+    Raises
+    ------
+    ConfigError
+        The file lies in no tier's folder.
+    """
+    folder = config_file.resolve().parent
+    for root in (folder.parent, folder.parent.parent):
+        for name, known in _folders(root).items():
+            if known == folder:
+                return load_tier(root, name)
+    raise ConfigError(
+        f"{config_file}: not in a tier's folder; expected configs/{config_file.name} or a folder below it"
+    )
+
+
 def _check_together(tier: Tier) -> None:
     """Refuse files that are right alone and wrong together."""
     for check in (_check_name, _check_depths, _check_lengths, _check_ranks, _check_prompt_hashes):

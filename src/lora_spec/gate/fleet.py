@@ -91,6 +91,6 @@ def _predicted(
         adapter=features["adapter"],
         remarks=_codes_of(features),
         context={**context, **predictor_context, "left_out": guess["left_out"]},
-        predictor_sha256=guess["training_sha256"],
+        predictor_sha256=guess["predictor_sha256"],
         **common,
     )

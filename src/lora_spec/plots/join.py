@@ -199,11 +199,11 @@ def cost_model_table(study: Study) -> pd.DataFrame:
     return study.table([{name: getattr(pair, name) for name in names} for pair in compare_with_line(study.cells)])
 
 
-def verdict_rows(study: Study, predicted_mode: str) -> pd.DataFrame:
+def verdict_rows(study: Study) -> pd.DataFrame:
     """Return the verdict table: measured and predicted side by side, one row per adapter."""
     rows = []
     for name in study.measured:
-        truth, guess = study.verdicts[name, "measured"], study.verdicts[name, predicted_mode]
+        truth, guess = study.verdicts[name, "measured"], study.verdicts[name, study.predicted[name].mode]
         length = study.estimate(name).acceptance_length(study.standing)
         rows.append(
             {
@@ -220,3 +220,14 @@ def verdict_rows(study: Study, predicted_mode: str) -> pd.DataFrame:
             }
         )
     return study.table(rows)
+
+
+TABLES = {
+    "paired_effect": paired_effect_table,
+    "predicted_vs_measured": predicted_vs_measured_table,
+    "rank_disagreement": rank_disagreement_table,
+    "decision_map": decision_map_table,
+    "cost_model_fit": cost_model_table,
+    "verdicts": verdict_rows,
+}
+"""Table name to the function that makes it; figures bear the names of their tables."""

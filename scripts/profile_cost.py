@@ -1,0 +1,45 @@
+"""Time engine steps T_K(B) with LoRA on, interleaved, alone on the machine."""
+
+import argparse
+from pathlib import Path
+
+from lora_spec.cli.script import json_flag, named_path, run_script
+from lora_spec.measurement.cost_profile import profile_cost
+from lora_spec.provenance import collect_provenance
+from lora_spec.results import write_result
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the script."""
+    settings = {"step_time": args.settings, "engine": args.engine}
+    payload = profile_cost(
+        args.settings,
+        args.engine,
+        target=args.target,
+        drafter=args.drafter,
+        adapters=dict(args.adapters),
+        report=lambda line: print(line, flush=True),
+    )
+    write_result(
+        args.output,
+        kind="step_time_cells",
+        evidence="measured",
+        tier=args.tier,
+        provenance=collect_provenance(config=settings, seed=args.settings["seed"]),
+        payload=payload,
+    )
+
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--target", type=Path, required=True, help="model folder of the target")
+parser.add_argument("--drafter", type=Path, required=True, help="model folder of the drafter")
+parser.add_argument("--adapters", type=named_path, nargs="+", required=True, help="NAME=FOLDER of adapters to serve")
+parser.add_argument(
+    "--settings", type=json_flag, required=True, help="step_time block of phase1_measurement.yaml, JSON"
+)
+parser.add_argument("--engine", type=json_flag, required=True, help="engine block of models.yaml, JSON")
+parser.add_argument("--tier", required=True)
+parser.add_argument("--output", type=Path, required=True)
+
+if __name__ == "__main__":
+    run_script(parser, main)

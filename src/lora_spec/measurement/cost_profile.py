@@ -1,0 +1,70 @@
+"""The timing campaign: step times of every depth and batch size from one engine, LoRA on."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lora_spec.engines import Engine, open_engine
+from lora_spec.measurement.acceptance import Prompt
+from lora_spec.measurement.campaign import adapter_ref
+from lora_spec.measurement.step_times import measure_step_times
+from lora_spec.records import StepTimeCell
+from lora_spec.training.chat_prompts import chat_prompts
+
+
+def profile_cost(
+    step_time: Mapping[str, Any],
+    engine_settings: Mapping[str, Any],
+    *,
+    target: Path,
+    drafter: Path,
+    adapters: Mapping[str, Path],
+    report: Callable[[str], None],
+) -> dict[str, Any]:
+    """Return the payload of a step-time result.
+
+    Parameters
+    ----------
+    step_time, engine_settings
+        Blocks of ``phase1_measurement.yaml`` and ``models.yaml``.
+    report
+        Called with one line per finished cell.
+    """
+    served = [adapter_ref(name, adapters) for name in adapters]
+    engine = open_engine(
+        "vllm_offline",
+        target=str(target),
+        drafter=str(drafter),
+        num_speculative_tokens=max(step_time["depths"]),
+        max_loras=max(1, len(served)),
+        is_eager=engine_settings["enforce_eager"],
+        kv_cache_gib=engine_settings["kv_cache_gib"],
+        **{key: engine_settings[key] for key in ("dtype", "max_model_len", "max_num_seqs", "max_lora_rank")},
+    )
+    with engine:
+        cells = measure_step_times(
+            engine,
+            depths=step_time["depths"],
+            batch_sizes=step_time["batch_sizes"],
+            num_trials=step_time["num_trials"],
+            prompts=_prompts(engine, max(step_time["batch_sizes"]), step_time["num_context_tokens"]),
+            adapters=served,
+            num_steps=step_time["num_steps"],
+            num_warmup_steps=step_time["num_warmup_steps"],
+            max_other_cores=step_time["max_other_cores"],
+            seed=step_time["seed"],
+            report=lambda cell: report(_line(cell)),
+        )
+        return {"cells": [cell.to_dict() for cell in cells], "engine": engine.describe()}
+
+
+def _prompts(engine: Engine, num_prompts: int, num_tokens: int) -> list[Prompt]:
+    """Return chat prompts repeated and cut to one length, so that all cells see the same context."""
+    encoded = engine.encode_chat(chat_prompts(num_prompts, seed=0, held_out=True))
+    repeated = (tokens * (num_tokens // len(tokens) + 1) for tokens in encoded)
+    return [Prompt(f"timed-{index}", tokens[:num_tokens]) for index, tokens in enumerate(repeated)]
+
+
+def _line(cell: StepTimeCell) -> str:
+    median = sorted(cell.step_ms)[len(cell.step_ms) // 2]
+    return f"K={cell.num_speculative_tokens} B={cell.batch_size} trial {cell.trial}: {median:.0f} ms per step"
