@@ -150,7 +150,7 @@ def cost_model_fit(
 def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
     """Return one verdict per adapter, the last without a measured acceptance."""
     lengths = [*_lengths(num_adapters)[:-1], None]
-    actions = ("green", "amber", "red")
+    depths = [max(0, 3 - i) for i in range(num_adapters)]
     rows = [
         {
             "adapter": name,
@@ -158,9 +158,9 @@ def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFra
             "acceptance_length": length,
             "lower": None if length is None else length - 0.06,
             "upper": None if length is None else length + 0.07,
-            "measured_action": "abstain" if length is None else actions[min(2, 3 * i // num_adapters)],
-            "measured_num_speculative_tokens": None if length is None else max(0, 3 - i),
-            "speedup": None if length is None else 1.0 + 0.2 * max(0, 2 - i),
+            "measured_action": "abstain" if length is None else ("red", "amber", "amber", "green")[depths[i]],
+            "measured_num_speculative_tokens": None if length is None else depths[i],
+            "speedup": None if length is None else 1.0 + 0.12 * depths[i],
             "predicted_action": "abstain",
             "reason": "R_INTERVAL_TOO_WIDE the interval [1.02, 2.31] spans three actions; R_FEW_ADAPTERS 6 for fitting",
         }

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from lora_spec.errors import ResultError
+from lora_spec.plots.actions import ACTION_STYLES
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import shorten
 from lora_spec.plots.schemas import DECISION_MAP
 from lora_spec.plots.style import (
-    ACTION_STYLES,
     FAINT,
     INK,
     MUTED,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
@@ -42,22 +41,25 @@ def place_labels(
     -----
     The layout must be final. Greedy: the nearest of forty offsets that is free of all, else free of the marks.
     """
-    renderer = ax.get_figure(root=True).canvas.get_renderer()
+    fig = ax.get_figure(root=True)
+    renderer = fig.canvas.get_renderer()
     frame = ax.get_window_extent(renderer)
     hard, soft = ax.transData.transform(marks), ax.transData.transform(lines)
     taken: list[Bbox] = []
     left_out = []
     for point, text in zip(points, texts, strict=True):
         label = _annotate(ax, point, text)
-        boxes = [(offset, _move(label, offset, renderer)) for offset in _OFFSETS_PT]
+        size = Text.get_window_extent(label, renderer)
+        anchor = ax.transData.transform(point)
+        boxes = [(offset, _box_at(anchor, offset, size, fig.dpi / 72)) for offset in _OFFSETS_PT]
         free = [(offset, box) for offset, box in boxes if _is_free(box, frame, hard, taken)]
         if not free:
             label.remove()
             left_out.append(text)
             continue
-        clear = [pair for pair in free if not _covers(pair[1], soft)]
-        offset, box = (clear or free)[0]
-        _move(label, offset, renderer)
+        offset, box = next((pair for pair in free if not _covers(pair[1], soft)), free[0])
+        label.set_position(offset)
+        label.set_ha(_alignment(offset))
         taken.append(box)
     return tuple(left_out)
 
@@ -69,12 +71,15 @@ def _annotate(ax: Axes, point: np.ndarray, text: str) -> Annotation:
     )
 
 
-def _move(label: Annotation, offset: tuple[float, float], renderer: RendererBase) -> Bbox:
-    """Move a label and return the box of its words, without the leader line that belongs to its extent."""
-    label.set_position(offset)
-    label.set_ha("left" if offset[0] > 0 else "right")
-    label.update_positions(renderer)
-    return Text.get_window_extent(label, renderer).padded(1.5)
+def _alignment(offset: tuple[float, float]) -> str:
+    return "left" if offset[0] > 0 else "right"
+
+
+def _box_at(anchor: np.ndarray, offset: tuple[float, float], size: Bbox, pixels_per_pt: float) -> Bbox:
+    """Return the room that words of one size take at an offset, with a margin, in pixels."""
+    x, y = anchor + pixels_per_pt * np.array(offset)
+    left = x if _alignment(offset) == "left" else x - size.width
+    return Bbox.from_bounds(left, y - size.height / 2, size.width, size.height).padded(2.0)
 
 
 def _covers(box: Bbox, points: np.ndarray) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import place_labels, shorten
@@ -38,17 +39,19 @@ def draw_predicted_vs_measured(frame: pd.DataFrame, context: FigureContext) -> F
     fig = new_figure(0.85 + num_rows * (side_in + 0.55), width_in=max(4.2, 0.2 + num_columns * side_in))
     axes = fig.subplots(num_rows, num_columns, squeeze=False, sharex=True, sharey=True).ravel()
     limits = _limits(frame)
+    depth = frame["num_speculative_tokens"].iloc[0]
     for ax, mode in zip(axes, modes, strict=False):
         _draw_facet(ax, frame[frame["mode"] == mode], limits)
-        ax.set_title(f"{mode}\n{_summary(frame[frame['mode'] == mode])}", loc="left", fontsize=6.5, linespacing=1.35)
+        ax.set_title(
+            f"{mode}, K = {depth}\n{_summary(frame[frame['mode'] == mode])}", loc="left", fontsize=6.5, linespacing=1.35
+        )
     for ax in axes[len(modes) :]:
         ax.remove()
-    depth = frame["num_speculative_tokens"].iloc[0]
     for index, ax in enumerate(axes[: len(modes)]):
         if index % num_columns == 0:
-            ax.set_ylabel(f"predicted acceptance length at K = {depth} ")
+            ax.set_ylabel("predicted acceptance length (tokens)")
         if index + num_columns >= len(modes):
-            ax.set_xlabel(f"measured acceptance length at K = {depth} ")
+            ax.set_xlabel("measured acceptance length (tokens)")
             ax.tick_params(labelbottom=True)
     handles = [
         marker_handle("o", BLUE, "committed"),
@@ -56,7 +59,7 @@ def draw_predicted_vs_measured(frame: pd.DataFrame, context: FigureContext) -> F
         marker_handle("|", MUTED, "predicted interval", size=9),
         marker_handle("_", MUTED, "measured interval", size=9),
     ]
-    legend_above(fig, handles, num_columns=4)
+    legend_above(fig, handles, num_columns=4 if len(modes) > 1 else 2)
     add_footer(fig, context, _count(frame))
     freeze_layout(fig)
     for ax, mode in zip(axes, modes, strict=False):
@@ -82,6 +85,8 @@ def _draw_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> No
         face = "white" if is_abstained else BLUE
         ax.plot(points["measured"], points["predicted"], "o", ms=4, mfc=face, mec=BLUE, mew=0.9, zorder=3)
     ax.set(xlim=limits, ylim=limits, aspect="equal")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(5))
 
 
 def _summary(part: pd.DataFrame) -> str:

@@ -138,7 +138,7 @@ def _write_headings(ax: Axes, inversions: dict[int, Inversions]) -> None:
     """Head each column with its load and its two counts; the first column says what the counts are."""
     headings = ["acceptance\nlength\n\npairs inverted:\nof them clear:"]
     headings += [
-        f"speedup\nat batch {load}\n\n{found.num_inverted} of {found.num_pairs}\n{len(found.resolved)}"
+        f"speedup\nat batch {load}\n\n{found.num_inverted:,} of {found.num_pairs:,}\n{len(found.resolved)}"
         for load, found in inversions.items()
     ]
     ax.set_xticks(range(len(headings)), headings, fontsize=6.5)
@@ -152,7 +152,7 @@ def _label_across(ax: Axes, label: str) -> None:
     ax.set_xticks([0], [" "])
     ax.set_yticks([])
     ax.tick_params(length=0)
-    ax.set_xlabel(label)
+    ax.set_xlabel(label, labelpad=6)
 
 
 def _label_ladder(
@@ -166,7 +166,9 @@ def _label_ladder(
     )
     right = ax.secondary_yaxis("right")
     right.set_yticks(
-        list(columns[-1].values()), [f"{speedup[name]:.2f}x  {shorten(name)}" for name in columns[-1]], fontsize=size
+        list(columns[-1].values()),
+        [f"{speedup[name]:.2f}\N{MULTIPLICATION SIGN}  {shorten(name)}" for name in columns[-1]],
+        fontsize=size,
     )
     right.tick_params(length=0)
     right.spines[:].set_visible(False)
@@ -180,7 +182,7 @@ def _write_speedups(ax: Axes, by_load: dict[int, pd.DataFrame], columns: list[di
     for x, (part, column) in enumerate(list(zip(by_load.values(), columns[1:], strict=True))[:-1], start=1):
         for name, value in zip(part["adapter"], part["speedup"], strict=True):
             ax.annotate(
-                f"{value:.2f}x",
+                f"{value:.2f}\N{MULTIPLICATION SIGN}",
                 (x, column[name]),
                 xytext=(0, 4),
                 textcoords="offset points",

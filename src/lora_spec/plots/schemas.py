@@ -128,9 +128,11 @@ def _to_str(value: Any) -> str:
 
 
 def _to_int(value: Any) -> int:
-    if isinstance(value, bool | np.bool_) or int(value) != float(value):
+    # By way of float: pandas writes a column of whole numbers with a gap in it as 3.0.
+    number = float(value)
+    if isinstance(value, bool | np.bool_) or not number.is_integer():
         raise ValueError(f"{value!r} is not a whole number")
-    return int(value)
+    return int(number)
 
 
 def _to_float(value: Any) -> float:

@@ -1,8 +1,8 @@
 """One look for all figures: print sizes, colours, markers, footer, watermark. Knows nothing of any figure."""
 
 import functools
+import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -41,26 +41,12 @@ _RC = {
     "ytick.major.width": 0.6,
     "lines.linewidth": 1.0,
     "pdf.fonttype": 42,
+    # Laid out at the resolution it is saved at, and without hinting: text then takes the same room in PNG and PDF.
+    "figure.dpi": 200,
     "savefig.dpi": 200,
+    "text.hinting": "none",
     # Adapter names are data: a dollar sign in one must not start a formula.
     "text.parse_math": False,
-}
-
-
-@dataclass(frozen=True)
-class ActionStyle:
-    """How one action looks everywhere: colour (Okabe and Ito's palette, red darkened), marker and wording."""
-
-    color: str
-    marker: str
-    label: str
-
-
-ACTION_STYLES = {
-    "green": ActionStyle("#009E73", "o", "green: speculate as today"),
-    "amber": ActionStyle("#E69F00", "^", "amber: shorter depth"),
-    "red": ActionStyle("#B03A00", "s", "red: speculation off"),
-    "abstain": ActionStyle("#7F7F7F", "X", "abstain: manual review"),
 }
 
 
@@ -103,16 +89,24 @@ def freeze_layout(fig: Figure) -> None:
     if fig.get_layout_engine() is None:
         return
     # Margins follow the tick labels, whose number can follow the margins: the second pass settles it.
-    fig.canvas.draw()
-    fig.canvas.draw()
+    fig.draw_without_rendering()
+    fig.draw_without_rendering()
     fig.set_layout_engine("none")
 
 
 def add_footer(fig: Figure, context: FigureContext, num_observations: str) -> None:
     """Write tier, evidence, n and set-up below everything else."""
-    text = fig.supxlabel(context.footer(num_observations), x=0.01, ha="left", fontsize=6.5, color="#555555")
+    text = fig.supxlabel(
+        _wrapped(fig, context.footer(num_observations)), x=0.01, ha="left", fontsize=6.5, color="#555555"
+    )
     text.set_gid("footer")
     text.set_linespacing(1.35)
+
+
+def _wrapped(fig: Figure, text: str) -> str:
+    """Break lines that would run off the page; the footer's type sets about 21 characters to the inch."""
+    width = int(19 * fig.get_size_inches()[0])
+    return "\n".join(part for line in text.splitlines() for part in textwrap.wrap(line, width))
 
 
 def _add_watermark(fig: Figure, context: FigureContext) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from lora_spec.plots.actions import ACTION_STYLES
 from lora_spec.plots.context import WATERMARK, FigureContext, context_of
 from lora_spec.plots.schemas import VERDICT_TABLE
 from lora_spec.results import write_bytes_atomically
@@ -16,9 +17,6 @@ _CSS = """
 body { font: 14px/1.4 sans-serif; margin: 1.5em; color: #222 }
 table { border-collapse: collapse } th, td { padding: .3em .8em; text-align: left; border-bottom: 1px solid #ddd }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap }
-.green, .amber, .red, .abstain { border-left: .7em solid }
-.green { border-left-color: #009E73 } .amber { border-left-color: #E69F00 }
-.red { border-left-color: #B03A00 } .abstain { border-left-color: #7F7F7F }
 .watermark { color: #c00; font-weight: bold } footer { margin-top: 1em; color: #555 }
 """
 
@@ -48,9 +46,11 @@ def verdict_table_html(frame: pd.DataFrame) -> str:
     head = "".join(f"<th>{name}</th>" for name in _HEADINGS)
     body = "\n".join(_html_row(row) for _, row in checked.iterrows())
     banner = "".join(f'<p class="watermark">{line}</p>' for line in _banner(context))
+    colors = "".join(f".{name} {{ border-left: .7em solid {style.color} }} " for name, style in ACTION_STYLES.items())
     footer = html.escape(context.footer(_count(checked))).replace("\n", "<br>")
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Verdicts</title><style>{_CSS}</style>'
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Verdicts</title>'
+        f"<style>{_CSS}{colors}</style>"
         f"</head><body>{banner}\n<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>\n"
         f"<footer>{footer}</footer></body></html>\n"
     )
