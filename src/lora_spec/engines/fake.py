@@ -113,6 +113,7 @@ class FakeEngine(_KnownAcceptance, Engine):
         self._fault = fault
         self._total = np.zeros(3 + num_speculative_tokens, dtype=int)
         self._unpublished = np.zeros_like(self._total)
+        self._num_calls = 0
 
     @property
     def max_depth(self) -> int:
@@ -140,7 +141,8 @@ class FakeEngine(_KnownAcceptance, Engine):
         """Draw tokens and acceptance for every request."""
         completions = [self._complete(request) for request in requests]
         counts = sum((self._count(completion) for completion in completions), np.zeros_like(self._total))
-        if self._fault == "reset_counters":
+        self._num_calls += 1
+        if self._fault == "reset_counters" and self._num_calls % 2 == 0:
             self._total[:] = 0
         elif self._fault == "late_counters":
             # The former call's counts appear only now: a warm-up leaks into the window after it.
