@@ -1,7 +1,7 @@
 """Match regular expressions in linear time: a lazily built automaton instead of a backtracking engine.
 
 Knows the part of the syntax that adapter configs use (literals, classes, groups, alternatives, repetitions, anchors,
-word boundaries). Everything else, and whatever would grow too large, raises :class:`NotEvaluable`.
+word boundaries). Everything else, and whatever would grow too large, raises :class:`NotEvaluableError`.
 
 Reference: Thompson 1968, "Regular expression search algorithm".
 """
@@ -18,7 +18,7 @@ _ANCHORS = {"^": "start", "$": "end", "\\A": "start", "\\Z": "end", "\\b": "boun
 _GROUP_START = re.compile(r"\((?:\?:|\?P<[A-Za-z_]\w*>|(?!\?))")
 
 
-class NotEvaluable(Exception):
+class NotEvaluableError(Exception):
     """The pattern may be sound, but this engine cannot or will not evaluate it."""
 
 
@@ -41,7 +41,7 @@ class _Compiler:
 
     def new(self, **values: object) -> int:
         if len(self.nodes) >= MAX_STATES:
-            raise NotEvaluable("the pattern has too many states")
+            raise NotEvaluableError("the pattern has too many states")
         self.nodes.append(_Node(**values))
         return len(self.nodes) - 1
 
@@ -78,7 +78,7 @@ class _Compiler:
         if self.peek() == "?":
             self.at += 1  # lazy: the same language
         elif self.peek() in ("+", "*") or self.bounds() is not None:
-            raise NotEvaluable("possessive or repeated repetition")
+            raise NotEvaluableError("possessive or repeated repetition")
         end_of_pattern = self.at
         least, most = bounds
         return self.copies(origin, end_of_pattern, least, most)
@@ -86,7 +86,7 @@ class _Compiler:
     def copies(self, origin: int, resume: int, least: int, most: int | None) -> tuple[int, int]:
         first = last = self.new()
         if max(least, most or 0) > MAX_STATES:
-            raise NotEvaluable("too many repetitions")
+            raise NotEvaluableError("too many repetitions")
         for _ in range(least):
             begin, end = self.again(origin)
             self.join(last, begin)
@@ -145,11 +145,11 @@ class _Compiler:
     def group(self) -> tuple[int, int]:
         opening = _GROUP_START.match(self.pattern, self.at)
         if not opening:
-            raise NotEvaluable("lookaround, flags or another extension")
+            raise NotEvaluableError("lookaround, flags or another extension")
         self.at = opening.end()
         fragment = self.alternatives()
         if self.peek() != ")":
-            raise NotEvaluable("a group does not end")
+            raise NotEvaluableError("a group does not end")
         self.at += 1
         return fragment
 
@@ -177,7 +177,7 @@ class _Compiler:
             return self.consume(pair)
         if len(pair) == 2 and not pair[1].isalnum():
             return self.literal(pair[1])
-        raise NotEvaluable(f"escape {pair!r}")
+        raise NotEvaluableError(f"escape {pair!r}")
 
     def class_text(self) -> str:
         at = self.at + 1
@@ -198,9 +198,9 @@ class Automaton:
         try:
             self._first, self._last = compiler.alternatives()
         except RecursionError as err:
-            raise NotEvaluable("groups nested too deep") from err
+            raise NotEvaluableError("groups nested too deep") from err
         if compiler.at != len(pattern):
-            raise NotEvaluable("a bracket too many")
+            raise NotEvaluableError("a bracket too many")
         self._nodes = compiler.nodes
         self._steps_left = MAX_STEPS
         self._known: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
@@ -245,7 +245,7 @@ class Automaton:
             node = self._nodes[queue.pop()]
             self._steps_left -= 1
             if self._steps_left < 0:
-                raise NotEvaluable("the pattern needs too many steps")
+                raise NotEvaluableError("the pattern needs too many steps")
             if node.accepts is None and _holds(node.anchor, before, after):
                 fresh = [target for target in node.targets if target not in reached]
                 reached.update(fresh)

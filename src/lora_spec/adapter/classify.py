@@ -20,8 +20,24 @@ from lora_spec.adapter.names import (
 from lora_spec.adapter.printing import has_unsafe_characters
 
 VOCABULARY_MODULES = frozenset(
-    "embed_tokens lm_head wte embed_in embed_out word_embeddings tok_embeddings token_embedding embeddings embedding "
-    "shared output output_layer embed head word_embedding".split()
+    [
+        "embed_tokens",
+        "lm_head",
+        "wte",
+        "embed_in",
+        "embed_out",
+        "word_embeddings",
+        "tok_embeddings",
+        "token_embedding",
+        "embeddings",
+        "embedding",
+        "shared",
+        "output",
+        "output_layer",
+        "embed",
+        "head",
+        "word_embedding",
+    ]
 )
 _VARIANT_TENSOR = re.compile(r"(?:^|\.)(?:lora_diag|lora_velora\w*|lora_monteclora\w*|lora_arrow\w*)(?:\.|$)")
 _MAGNITUDE = re.compile(r"(?:^|\.)lora_magnitude_vector(?:\.[^.]+)?(?:\.weight)?$|\.magnitude$|\.m$")
@@ -59,7 +75,9 @@ def classify_tensors(entries: Iterable[TensorEntry], settings: LoraSettings, fin
     found = Classified()
     rest: list[tuple[TensorEntry, ParsedName]] = []
     for entry, parsed in named:
-        if is_mangled(parsed):
+        if not parsed.is_factor and _record_foreign(entry, parsed.path, findings):
+            found.others.append(entry)
+        elif is_mangled(parsed):
             what = "this name lost a part (an old PEFT cut an adapter name out of it); rename or export again"
             findings.add("E_KEYS_MANGLED", entry.name, what)
         elif not parsed.is_factor:
@@ -119,10 +137,8 @@ def _record_rest(
 ) -> None:
     vocabulary_targeted = _is_vocabulary_targeted(found, settings)
     for entry, parsed in rest:
-        name = f"{parsed.module}.{parsed.leaf}" if parsed.module else parsed.leaf
+        name = parsed.path
         found.others.append(entry)
-        if _record_foreign(entry, name, findings):
-            continue
         code, what = _explain(entry, name, parsed, found, settings, vocabulary_targeted)
         findings.add(code, entry.name, what)
         is_unlisted_module = code == "A_MODULES_TO_SAVE" and not _is_saved_module(name, settings)

@@ -12,17 +12,60 @@ from lora_spec.adapter.printing import printable
 MAX_RANK = 65536
 
 HARMLESS = frozenset(
-    "auto_mapping base_model_name_or_path bias corda_config eva_config exclude_modules fan_in_fan_out inference_mode "
-    "layers_pattern layers_to_transform loftq_config lora_dropout lora_ga_config megatron_config megatron_core "
-    "merge_weights peft_version qalora_group_size revision runtime_config task_type".split()
+    [
+        "auto_mapping",
+        "base_model_name_or_path",
+        "bias",
+        "corda_config",
+        "eva_config",
+        "exclude_modules",
+        "fan_in_fan_out",
+        "inference_mode",
+        "layers_pattern",
+        "layers_to_transform",
+        "loftq_config",
+        "lora_dropout",
+        "lora_ga_config",
+        "megatron_config",
+        "megatron_core",
+        "merge_weights",
+        "peft_version",
+        "qalora_group_size",
+        "revision",
+        "runtime_config",
+        "task_type",
+    ]
 )
 INTERPRETED = frozenset(
-    "peft_type r lora_alpha use_rslora rank_pattern alpha_pattern target_modules target_parameters modules_to_save "
-    "trainable_token_indices init_lora_weights enable_lora layer_replication use_dora lora_bias".split()
+    [
+        "peft_type",
+        "r",
+        "lora_alpha",
+        "use_rslora",
+        "rank_pattern",
+        "alpha_pattern",
+        "target_modules",
+        "target_parameters",
+        "modules_to_save",
+        "trainable_token_indices",
+        "init_lora_weights",
+        "enable_lora",
+        "layer_replication",
+        "use_dora",
+        "lora_bias",
+    ]
 )
 VARIANTS = frozenset(
-    "alora_invocation_tokens arrow_config ensure_weight_tying kasa_config monteclora_config use_bdlora use_qalora "
-    "velora_config".split()
+    [
+        "alora_invocation_tokens",
+        "arrow_config",
+        "ensure_weight_tying",
+        "kasa_config",
+        "monteclora_config",
+        "use_bdlora",
+        "use_qalora",
+        "velora_config",
+    ]
 )
 _TRUTH_VARIANTS = ("use_qalora", "ensure_weight_tying")
 _BASE_KEPT = frozenset({"gaussian", "eva", "orthogonal", "mica", "true", "false"})

@@ -74,7 +74,7 @@ def note_other_files(folder: Folder, used: set[str], findings: Findings) -> None
             continue
         if name == _NEW_EMBEDDINGS:
             findings.add(
-                "A_VOCAB_CHANGED", name, "holds embeddings of added tokens; draft and target vocabulary differ"
+                "A_VOCAB_CHANGED", name, "holds embeddings of added tokens: the draft model does not know them"
             )
         if foreign.TRAINER_FILES.fullmatch(name) or foreign.WEIGHT_FILES.fullmatch(name):
             findings.add("N_IGNORED_FILE", name, "was not read")

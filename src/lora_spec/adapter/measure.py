@@ -11,7 +11,7 @@ from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
 from lora_spec.adapter.modules import Module
 from lora_spec.adapter.shards import WeightFiles
-from lora_spec.adapter.spectrum import NonFiniteFactor, singular_values
+from lora_spec.adapter.spectrum import NonFiniteFactorError, singular_values
 
 Array = NDArray[np.float64]
 MAX_MEASURED_RANK = 8192
@@ -31,13 +31,11 @@ def measure_modules(modules: Iterable[Module], weights: WeightFiles, findings: F
             continue
         try:
             values = _spectrum(module, blocks)
-        except (NonFiniteFactor, np.linalg.LinAlgError):
+        except (NonFiniteFactorError, np.linalg.LinAlgError):
             _record_nonfinite(module, weights, findings)
             continue
         if not np.isfinite(values).all():
-            findings.add(
-                "E_NONFINITE", module.name, "scale*B*A leaves the range of float64; check alpha and the values"
-            )
+            findings.add("E_NONFINITE", module.name, "scale*B*A leaves the range of float64; check lora_alpha")
             continue
         measured[module.name] = values
     return measured
@@ -71,7 +69,7 @@ def _exponent(pieces: Iterable[Array]) -> int:
     for piece in pieces:
         size = float(np.abs(piece).max())
         if not np.isfinite(size):
-            raise NonFiniteFactor
+            raise NonFiniteFactorError
         largest = max(largest, size)
     return int(np.frexp(largest)[1])
 

@@ -11,38 +11,50 @@ _LAYER = re.compile(rf"(?:^|\.)(?P<stack>(?:{'|'.join(_LAYER_LISTS)}))\.(?P<inde
 _EXPERT_SUFFIX = re.compile(r"\[\d+\]$")
 # An adapter name such as "self" was once cut out of every key: "layers.0.self_attn" became "layers.0_attn".
 _CUT_INDEX = re.compile(rf"(?:^|\.)(?:{'|'.join(_LAYER_LISTS)})\.\d+[A-Za-z_]")
-_MANGLED_LEAF = re.compile(r"(?:^|[._])(?:lora_)?(?:embedding_)?[AB](?:\.weight)?$|_magnitude_vector(?:\.weight)?$")
+_MANGLED_LEAF = re.compile(
+    r"(?:^|[._])(?:lora_)?(?:embedding_)?[AB](?:\.weight)?$"
+    r"|\.lora_[AB]\.(?!bias$)[^.]+$"
+    r"|(?<!\.lora)_magnitude_vector(?:\.weight)?$"
+)
 
 
 class ParsedName(NamedTuple):
     """A tensor name taken apart.
 
     ``module`` is the module path without prefixes and wrappers, ``leaf`` what follows it: ``lora_A`` or ``lora_B``
-    for factors, the remaining words for anything else.
+    for factors, the last word for anything else.
     """
 
     module: str
     leaf: str
+    is_factor: bool
     is_embedding: bool
     num_prefixes: int
     adapter_name: str | None
     has_wrappers: bool
 
     @property
-    def is_factor(self) -> bool:
-        """Tell whether the tensor is an A or a B."""
-        return self.leaf in ("lora_A", "lora_B")
+    def path(self) -> str:
+        """Return the whole name without prefixes and wrappers, for tensors that are no factors."""
+        return f"{self.module}.{self.leaf}" if self.module else self.leaf
 
 
 def parse_name(name: str) -> ParsedName:
     """Take a tensor name apart, by the rules of the inspection contract."""
     words = name.split(".")
-    kept = [word for word in words if word not in WRAPPER_WORDS]
+    kept = [word for word in words if word not in WRAPPER_WORDS] or [""]
     has_wrappers = len(kept) < len(words)
     kept, num_prefixes, had_leading_module = _strip_leading(kept)
-    module, leaf, is_embedding, adapter_name = _split_leaf(kept)
+    factor = _split_factor(kept)
+    module, leaf, is_embedding, adapter_name = factor or (".".join(kept[:-1]), kept[-1], False, None)
     return ParsedName(
-        module, leaf, is_embedding, num_prefixes, adapter_name, has_wrappers=has_wrappers or had_leading_module
+        module=module,
+        leaf=leaf,
+        is_factor=factor is not None,
+        is_embedding=is_embedding,
+        num_prefixes=num_prefixes,
+        adapter_name=adapter_name,
+        has_wrappers=has_wrappers or had_leading_module,
     )
 
 
@@ -57,7 +69,7 @@ def _strip_leading(words: list[str]) -> tuple[list[str], int, bool]:
             return words, num_prefixes, had_leading_module
 
 
-def _split_leaf(words: list[str]) -> tuple[str, str, bool, str | None]:
+def _split_factor(words: list[str]) -> tuple[str, str, bool, str | None] | None:
     without_weight = words[:-1] if words[-1:] == ["weight"] else words
     has_weight = len(without_weight) < len(words)
     for back in (1, 2):
@@ -67,19 +79,14 @@ def _split_leaf(words: list[str]) -> tuple[str, str, bool, str | None]:
             return ".".join(without_weight[:-back]), mark, False, adapter_name
         if mark in ("lora_embedding_A", "lora_embedding_B"):
             return ".".join(without_weight[:-back]), mark.replace("embedding_", ""), True, adapter_name
-    return ".".join(words[:-1]), words[-1], False, None
+    return None
 
 
 def is_mangled(parsed: ParsedName) -> bool:
     """Tell whether a name lost a part on its way: ``q_proj_A.weight``, ``lora_A`` without weight, no module."""
     if parsed.is_factor:
         return not parsed.module or parsed.module.startswith("base_model.") or bool(_CUT_INDEX.search(parsed.module))
-    name = f"{parsed.module}.{parsed.leaf}"
-    return (
-        bool(_MANGLED_LEAF.search(name))
-        and not name.endswith("lora_magnitude_vector.weight")
-        and (not name.endswith("lora_magnitude_vector"))
-    )
+    return bool(_MANGLED_LEAF.search(parsed.path))
 
 
 def module_type(name: str) -> str:

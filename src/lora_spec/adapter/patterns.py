@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lora_spec.adapter.automaton import Automaton, NotEvaluable
+from lora_spec.adapter.automaton import Automaton, NotEvaluableError
 
 MAX_PATTERN_CHARACTERS = 1000
 _REPEATS = re.compile(r"[*+]|\{(?:\d+(?:,\d*)?|,\d*)\}")
@@ -114,13 +114,13 @@ class PatternTable:
     def _compile(self, key: str) -> None:
         try:
             self._automata[key] = Automaton(key)
-        except NotEvaluable as err:
+        except NotEvaluableError as err:
             self.not_evaluable[key] = str(err)
 
     def _applies(self, key: str, name: str) -> bool:
         try:
             return self._automata[key].matches_from_any_word(name)
-        except NotEvaluable as err:
+        except NotEvaluableError as err:
             del self._automata[key]
             self.not_evaluable[key] = str(err)
             return False
@@ -158,7 +158,7 @@ def matches_whole_name(pattern: str, names: Iterable[str]) -> dict[str, bool] | 
     try:
         automaton = Automaton(pattern)
         return {name: automaton.matches_whole(name) for name in names}
-    except NotEvaluable:
+    except NotEvaluableError:
         return None
 
 

@@ -65,6 +65,7 @@ def open_weights(folder: Folder, weights: WeightFiles, findings: Findings) -> se
             _open_shard(folder.path / shard, weight_map, weights, findings)
         else:
             findings.add("E_SHARDS", shard, f"is named by {INDEX_NAME} but is not here; download it")
+    _record_twins(weights, findings)
     return {INDEX_NAME, *shards}
 
 
@@ -95,6 +96,13 @@ def _open_shard(path: Path, weight_map: dict[str, str], weights: WeightFiles, fi
         findings.add("E_SHARDS", name, f"is not in {printable(path.name)}, where {INDEX_NAME} puts it")
     for name in sorted(held - promised):
         findings.add("E_SHARDS", name, f"is in {printable(path.name)}, where {INDEX_NAME} does not put it")
+
+
+def _record_twins(weights: WeightFiles, findings: Findings) -> None:
+    first: dict[str, int] = {}
+    for entry in weights.entries:
+        if first.setdefault(entry.name, entry.file) != entry.file:
+            findings.add("E_DUPLICATE_KEY", entry.name, "stands in two shards; export the adapter again")
 
 
 def _read_index(path: Path) -> dict[str, str]:

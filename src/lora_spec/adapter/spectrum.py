@@ -18,7 +18,7 @@ _MAX_CANCELLATION = 1e6
 _ZERO_LEVEL = 1e-14
 
 
-class NonFiniteFactor(ValueError):
+class NonFiniteFactorError(ValueError):
     """A factor holds NaN or infinity, or its squares leave the range of float64."""
 
 
@@ -44,7 +44,7 @@ def singular_values(a_blocks: Blocks, b_blocks: Blocks, *, rank: int, in_feature
         gram_a, gram_b = _gram(block.T for block in a_blocks()), _gram(b_blocks())
     squared_a, squared_b = np.diagonal(gram_a), np.diagonal(gram_b)
     if not (np.isfinite(squared_a).all() and np.isfinite(squared_b).all()):
-        raise NonFiniteFactor
+        raise NonFiniteFactorError
     active = (squared_a > 0) & (squared_b > 0)
     if not active.any():
         return np.zeros(count)
@@ -125,7 +125,7 @@ def _from_product(a_blocks: Blocks, b_blocks: Blocks, rank: int, in_features: in
                     size_a += np.einsum("ij,ij->i", a, a)
             row += b.shape[0]
     if not (np.isfinite(size_a).all() and np.isfinite(size_b).all() and np.isfinite(product).all()):
-        raise NonFiniteFactor
+        raise NonFiniteFactorError
     values = np.linalg.svd(product, compute_uv=False)
     level = _ZERO_LEVEL * float(np.sum(np.sqrt(size_a * size_b)))
     return values if values.size and values[0] > level else np.zeros_like(values)
