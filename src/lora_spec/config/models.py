@@ -73,7 +73,14 @@ class DistillationConfig(ConfigModel):
     num_epochs: PositiveCount = Field(description="Passes over the trajectories.")
     learning_rate: Positive = Field(description="Peak learning rate of AdamW, decaying to zero.")
     batch_tokens: PositiveCount = Field(description="Tokens per optimiser step, padding not counted.")
-    soft_target_temperature: Positive = Field(description="Temperature of the target's distribution that is matched.")
+    num_top_targets: PositiveCount = Field(description="Most likely tokens of the target that are matched per position.")
+    num_sampled_tokens: Count = Field(
+        description="Tokens outside the text drawn per step to stand for the rest of the vocabulary."
+    )
+    num_warmup_steps: PositiveCount = Field(description="Steps over which the learning rate rises to its peak.")
+    weight_decay: NonNegative = Field(description="Decoupled weight decay of AdamW.")
+    save_every_steps: PositiveCount = Field(description="Steps between checkpoints; a killed run loses at most these.")
+    num_threads: PositiveCount = Field(description="Threads of torch; they decide the last bits of the weights.")
     greedy_prompt_seed: Seed = Field(description="Seed of the greedy prompts.")
     sampled_prompt_seed: Seed = Field(description="Seed of the sampled prompts; another one, to draw other prompts.")
     heldout_prompt_seed: Seed = Field(description="Seed of the held-out prompts.")
