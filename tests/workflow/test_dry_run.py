@@ -1,0 +1,136 @@
+"""What the workflow plans, for every tier and profile, without an engine, a GPU or Slurm."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.workflow
+
+MINI_JOBS = {
+    "all": 1,
+    "assemble_drafter": 1,
+    "build_target": 1,
+    "decide": 1,
+    "estimate_acceptance": 1,
+    "extract_features": 7,
+    "fetch_target_wheel": 1,
+    "figures": 1,
+    "fit_cost_model": 1,
+    "freeze_prompts": 1,
+    "join_tables": 1,
+    "phase1_collect": 1,
+    "phase3_predictor": 1,
+    "plot_figure": 5,
+    "profile_cost": 1,
+    "verdicts": 1,
+    "write_verdict_table": 1,
+}
+
+
+def test_bare_dry_run_plans_the_mini_tier(snakemake, job_counts):
+    done = snakemake("--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert job_counts(done) == MINI_JOBS
+
+
+@pytest.mark.parametrize("tier", ["mini", "cpu", "paper"])
+@pytest.mark.parametrize("measurements", ["fresh", "shipped"])
+def test_every_tier_plans_fresh_and_shipped(snakemake, tier, measurements):
+    done = snakemake("--dry-run", "--config", f"tier={tier}", f"measurements={measurements}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("profile", sorted(path.name for path in (ROOT / "profiles").iterdir() if path.is_dir()))
+def test_every_profile_plans_without_what_it_runs_on(snakemake, profile):
+    done = snakemake("--dry-run", "--workflow-profile", f"profiles/{profile}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_shipped_run_starts_no_engine(snakemake, job_counts):
+    done = snakemake("--dry-run", "--config", "tier=mini", "measurements=shipped")
+    engine_rules = {"phase1_collect", "profile_cost", "build_target", "assemble_drafter", "train_adapter"}
+    assert not engine_rules & set(job_counts(done))
+
+
+def test_retraining_the_drafter_is_one_config_switch(snakemake, checkout, job_counts):
+    models = checkout / "configs" / "mini" / "models.yaml"
+    models.write_text(models.read_text().replace("retrain: false", "retrain: true", 1))
+    done = snakemake("--dry-run")
+    planned = job_counts(done)
+    assert planned == {**MINI_JOBS, "train_drafter": 1, "generate_trajectories": 1}
+
+
+def test_figures_depend_on_measurements_and_cost(snakemake):
+    done = snakemake("--rulegraph")
+    names = dict(re.findall(r'(\d+)\[label = "(\w+)"', done.stdout))
+    edges = {(names[a], names[b]) for a, b in re.findall(r"(\d+) -> (\d+)", done.stdout)}
+    expected = {
+        ("fetch_target_wheel", "build_target"),
+        ("build_target", "assemble_drafter"),
+        ("build_target", "phase1_collect"),
+        ("assemble_drafter", "phase1_collect"),
+        ("freeze_prompts", "phase1_collect"),
+        ("phase1_collect", "estimate_acceptance"),
+        ("extract_features", "phase3_predictor"),
+        ("phase1_collect", "phase3_predictor"),
+        ("profile_cost", "fit_cost_model"),
+        ("fit_cost_model", "decide"),
+        ("estimate_acceptance", "decide"),
+        ("phase3_predictor", "decide"),
+        ("decide", "join_tables"),
+        ("join_tables", "plot_figure"),
+        ("join_tables", "write_verdict_table"),
+    }
+    assert expected <= edges
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["tier=huge"], "no tier 'huge'"),
+        (["measurements=old"], "choose fresh or shipped"),
+        (["tiers=mini"], "no such key"),
+    ],
+)
+def test_wrong_config_is_refused_in_one_line(snakemake, flags, message):
+    done = snakemake("--dry-run", "--config", *flags)
+    assert done.returncode != 0
+    assert message in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_parsing_imports_nothing_heavy(snakemake, checkout, monkeypatch):
+    guard = checkout / "guard"
+    guard.mkdir()
+    banned = ["torch", "vllm", "transformers", "sklearn", "matplotlib"]
+    (guard / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Guard:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name in {banned!r}:\n"
+        "            raise AssertionError(f'{name} imported while parsing')\n"
+        "sys.meta_path.insert(0, Guard())\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(guard))
+    done = snakemake("--dry-run")
+    assert done.returncode == 0, done.stderr
+
+
+def test_profile_entries_name_rules_that_exist(snakemake):
+    listed = set(snakemake("--list-rules").stdout.split())
+    for profile in (ROOT / "profiles").glob("*/*.yaml"):
+        entries = yaml.safe_load(profile.read_text())
+        for key in ("set-resources", "set-threads"):
+            assert set(entries.get(key) or {}) <= listed, profile
+
+
+def test_every_rule_says_what_it_does_and_where_it_logs():
+    for path in sorted((ROOT / "rules").glob("*.smk")):
+        for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", path.read_text(), re.M):
+            assert body.lstrip().startswith('"""'), name
+            if "shell:" in body:
+                for directive in ("log:", "message:", "resources:", "threads:"):
+                    assert directive in body, (name, directive)
