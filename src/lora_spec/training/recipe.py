@@ -42,8 +42,10 @@ class AdapterRecipe:
             raise self._error("target_modules", "must name at least one module, for example q_proj")
         if self.stratum == "control" and self.num_steps != 0:
             raise self._error("num_steps", "must be 0 for a control, whose update is exactly zero")
-        if self.stratum != "control" and self.parent is None and (self.num_steps < 1 or self.learning_rate <= 0):
-            raise self._error("num_steps", "and learning_rate must be positive for an adapter that is trained")
+        if self.stratum != "control" and self.parent is None:
+            for key in ("num_steps", "learning_rate"):
+                if getattr(self, key) <= 0:
+                    raise self._error(key, "must be positive for an adapter that is trained")
         if self.parent is None and self.scale != 1.0:
             raise self._error("scale", "needs a parent, whose update it scales; name one or leave it at 1")
 

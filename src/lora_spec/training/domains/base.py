@@ -87,7 +87,7 @@ class ComputedDomain:
         for num_drawn, example in enumerate(self._stream(split, seed)):
             if len(seen) == num:
                 return list(seen)
-            if num_drawn > 1000 * (num + 1):
+            if num_drawn > 100 * (num + 10):
                 break
             seen.setdefault(example.prompt, None)
         raise TrainingError(

@@ -30,6 +30,13 @@ def _source_files() -> Iterator[Path]:
         yield from sorted((root / module).glob("*.py")) or [root / f"{module}.py"]
 
 
+def _functions(module: ast.Module) -> Iterator[ast.FunctionDef]:
+    # Functions and methods, without walking into each body.
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
+    for owner in (module, *classes):
+        yield from (node for node in owner.body if isinstance(node, ast.FunctionDef))
+
+
 def _pair(function: ast.FunctionDef, module: str) -> Example | None:
     summary = (ast.get_docstring(function) or "").split("\n")[0]
     body = function.body[1:]
@@ -50,8 +57,8 @@ def _pairs() -> tuple[Example, ...]:
         if not path.is_file():
             continue
         module = path.parent.name if path.stem == "__init__" else path.stem
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and (pair := _pair(node, module)):
+        for function in _functions(ast.parse(path.read_text(encoding="utf-8"))):
+            if pair := _pair(function, module):
                 pairs.setdefault(pair.prompt, pair)
     return tuple(pairs.values())
 
