@@ -143,6 +143,11 @@ def test_it_survives_json():
         lambda d: d["median_ms"][0].__setitem__(0, -1.0),
         lambda d: d["draws_ms"][0][0].__setitem__(0, "fast"),
         lambda d: d.update(draws_ms=[]),
+        lambda d: d["median_ms"][0].__setitem__(0, float("nan")),
+        lambda d: d["median_ms"][0].__setitem__(0, 10**400),
+        lambda d: d.update(depths=[0, 0, 1, 2, 3]),
+        lambda d: d.update(batch_sizes=[0, 4, 16]),
+        lambda d: d.update(context=None),
     ],
 )
 def test_a_damaged_file_is_refused(exact, damage):

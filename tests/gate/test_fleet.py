@@ -28,7 +28,7 @@ def _measured(name: str, rates) -> dict:
 
 def _predictions(**by_name) -> dict:
     items = [
-        {"adapter": name, "left_out": f"source-{name}", "training_sha256": "t", "estimate": guess.to_dict()}
+        {"adapter": name, "left_out": f"source-{name}", "predictor_sha256": "t", "estimate": guess.to_dict()}
         for name, guess in by_name.items()
     ]
     return {"context": {"mode": "checkpoint_only", "target_model": "target"}, "predictions": items}

@@ -1,7 +1,7 @@
 from dataclasses import asdict
 
 import pytest
-from linear_law import DEPTH, make_examples
+from linear_law import DEPTH, make_examples, true_rates
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.columns import CheckpointOnlyColumns
@@ -82,6 +82,20 @@ def test_adapters_that_are_not_plain_teach_nothing_and_are_listed():
     name = features[3]["adapter"]["name"]
     assert found["excluded"] == [{"adapter": name, "codes": ["A_DORA"]}]
     assert name not in {item["adapter"] for item in found["predictions"]}
+
+
+def test_a_zero_update_teaches_nothing_and_is_predicted_as_the_base():
+    features, records, sources = _tables()
+    plain = _run([f for f in features if f is not features[3]], records, sources)
+    features[3] |= {"codes": ["N_ZERO_UPDATE"]}
+    found = _run(features, records, sources)
+    assert found.predictor == plain.predictor
+    name = features[3]["adapter"]["name"]
+    (item,) = [item for item in found.predictions["predictions"] if item["adapter"] == name]
+    estimate = AcceptanceEstimate.from_dict(item["estimate"])
+    assert estimate.acceptance_rate_per_pos == pytest.approx(true_rates(0.0), abs=1e-4)
+    assert (estimate.acceptance_length(3).lower, estimate.acceptance_length(3).upper) == (1.0, 4.0)
+    assert not estimate.is_out_of_distribution
 
 
 def test_features_without_a_record_or_a_source_are_refused_by_name():

@@ -10,7 +10,7 @@ from linear_law import DEPTH, NUM_COLUMNS, columns_of, counts_of, make_examples,
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.columns import CheckpointCalibColumns, CheckpointOnlyColumns
 from lora_spec.predictors.examples import TrainingExample
-from lora_spec.predictors.prediction import base_estimate, is_training_adapter, mismatch, predict
+from lora_spec.predictors.prediction import base_estimate, is_training_adapter, mismatch, predict, zero_update_estimate
 
 
 def _point(strength: float) -> np.ndarray:
@@ -181,6 +181,32 @@ def test_a_damaged_export_is_refused(exported, damage):
     damage(broken)
     with pytest.raises(PredictorError):
         predict(broken, columns_of(_point(0.0)))
+
+
+def _places(node, path=()):
+    """Yield the path of every node of JSON data, but of each list of numbers only one."""
+    items = node.items() if isinstance(node, dict) else list(enumerate(node))[:1] if isinstance(node, list) else ()
+    for key, child in items:
+        yield (*path, key)
+        yield from _places(child, (*path, key))
+
+
+@pytest.mark.parametrize("value", [None, "text", -1e308, float("nan"), float("inf"), [], {}, [[1.0]], True, 10**400])
+def test_whatever_is_damaged_the_answer_is_a_prediction_or_an_error_of_ours(few_exported, value):
+    for path in _places(few_exported):
+        broken = copy.deepcopy(few_exported)
+        node = broken
+        for key in path[:-1]:
+            node = node[key]
+        node[path[-1]] = value
+        try:
+            estimate = predict(broken, columns_of(_point(0.0)))
+            zero_update_estimate(broken)
+            is_training_adapter(broken, "sha-0")
+        except PredictorError:
+            continue
+        assert np.all(np.isfinite([*estimate.acceptance_rate_per_pos, *estimate.lower, *estimate.upper]))
+        assert isinstance(estimate.reasons, tuple)
 
 
 def test_mismatch_is_zero_for_the_base_and_one_for_nothing_accepted(exported):

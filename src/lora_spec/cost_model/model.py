@@ -55,6 +55,9 @@ class CostModel:
     context: Mapping[str, Any]
 
     def __post_init__(self) -> None:
+        for name, values, least in (("depths", self.depths, 0), ("batch_sizes", self.batch_sizes, 1)):
+            if not values or min(values) < least or list(values) != sorted(set(values)):
+                raise ResultError(f"cost model: {name} {list(values)} must rise from {least} or more; fit it again")
         shape = (len(self.depths), len(self.batch_sizes))
         if self.median_ms.shape != shape or self.draws_ms.shape[1:] != shape or not len(self.draws_ms):
             raise ResultError(
@@ -217,7 +220,7 @@ class CostModel:
                 draws_ms=np.array(data["draws_ms"], dtype=np.float64),
                 context=dict(data["context"]),
             )
-        except (KeyError, TypeError, ValueError) as err:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as err:
             raise ResultError(f"cost model: damaged ({type(err).__name__}: {err}); fit it again") from err
 
 

@@ -7,15 +7,24 @@ from lora_spec.predictors.base import FitSettings
 from lora_spec.predictors.columns import ColumnSet, column_set_of
 from lora_spec.predictors.examples import TrainingExample, training_example
 from lora_spec.predictors.fitting import fit_predictor
-from lora_spec.predictors.prediction import base_estimate, is_training_adapter, mismatch, predict
+from lora_spec.predictors.held_out import FittedAndHeldOut, fit_and_hold_out
+from lora_spec.predictors.prediction import (
+    base_estimate,
+    is_training_adapter,
+    mismatch,
+    predict,
+    zero_update_estimate,
+)
 from lora_spec.predictors.settings import fit_settings, variant_options
 
 __all__ = [
     "ColumnSet",
     "FitSettings",
+    "FittedAndHeldOut",
     "TrainingExample",
     "base_estimate",
     "column_set_of",
+    "fit_and_hold_out",
     "fit_predictor",
     "fit_settings",
     "is_training_adapter",
@@ -23,4 +32,5 @@ __all__ = [
     "predict",
     "training_example",
     "variant_options",
+    "zero_update_estimate",
 ]

@@ -1,6 +1,8 @@
 """The exported form of a predictor: what it must hold. Knows nothing of any variant."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from lora_spec.errors import PredictorError
@@ -33,6 +35,23 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 }
 
 
+@contextmanager
+def reading_export() -> Iterator[None]:
+    """Turn what a damaged export trips over into an error that says so.
+
+    Raises
+    ------
+    PredictorError
+        The block met a value of a type, size or shape that no export has.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
+        raise PredictorError(
+            f"the exported predictor is damaged ({type(err).__name__}: {err}); export it again"
+        ) from err
+
+
 def check_exported(exported: Mapping[str, Any]) -> None:
     """Refuse an export that a prediction could not trust.
 
@@ -46,9 +65,22 @@ def check_exported(exported: Mapping[str, Any]) -> None:
             f"no exported predictor of schema {SUPPORTED_SCHEMA!r}: fit and export it again with this version"
         )
     for key, kind in _KEYS.items():
-        if not isinstance(exported.get(key), kind):
+        if not isinstance(exported.get(key), kind) or isinstance(exported[key], bool):
             raise PredictorError(f"exported predictor: key {key!r} is missing or of the wrong type; export it again")
-    _check_lengths(exported)
+    with reading_export():
+        _check_lengths(exported)
+        _check_numbers(exported)
+
+
+def _check_numbers(exported: Mapping[str, Any]) -> None:
+    if not 0 < exported["level"] < 1 or not 1 <= exported["standing_num_speculative_tokens"] <= exported["max_depth"]:
+        raise PredictorError("exported predictor: level or depths are impossible; export it again")
+    if not all(_is_number(rate) and 0 <= rate <= 1 for rate in exported["base_acceptance_rate_per_pos"]):
+        raise PredictorError("exported predictor: 'base_acceptance_rate_per_pos' holds no fractions; export it again")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _check_lengths(exported: Mapping[str, Any]) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.examples import TrainingExample, training_example
 from lora_spec.predictors.fitting import fit_predictor
-from lora_spec.predictors.prediction import predict
+from lora_spec.predictors.prediction import predict, zero_update_estimate
 from lora_spec.predictors.settings import fit_settings, variant_options
+from lora_spec.provenance import sha256_of_json
+
+_ZERO_UPDATE = "N_ZERO_UPDATE"
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ def fit_and_hold_out(
     ----------
     features, records
         Payloads of ``features`` and ``acceptance_record`` results, joined by the adapter's name. Adapters whose
-        inspection is not ``ok`` teach nothing: they are listed under ``excluded``.
+        inspection is not ``ok``, or whose update is zero, teach nothing: they are listed under ``excluded``. A zero
+        update is still predicted, to behave like the base.
     gate
         The values of ``gate.yaml``.
     sources
@@ -46,8 +50,8 @@ def fit_and_hold_out(
     PredictorError
         An adapter lacks its record or its source, or too few are left.
     """
-    sound = [item for item in features if item["status"] == "ok"]
-    examples = _examples(sound, records, gate=gate, sources=sources, prompt_set=prompt_set)
+    teaching = [item for item in features if item["status"] == "ok" and _ZERO_UPDATE not in item["codes"]]
+    examples = _examples(teaching, records, gate=gate, sources=sources, prompt_set=prompt_set)
 
     def fit(chosen: Sequence[TrainingExample]) -> dict[str, Any]:
         return fit_predictor(
@@ -68,10 +72,10 @@ def fit_and_hold_out(
         "prompt_set": prompt_set,
         "training_sha256": predictor["training_sha256"],
     }
-    excluded = [{"adapter": i["adapter"]["name"], "codes": i["codes"]} for i in features if i["status"] != "ok"]
-    return FittedAndHeldOut(
-        predictor, {"context": context, "predictions": _held_out(examples, fit), "excluded": excluded}
-    )
+    excluded = [item for item in features if item not in teaching]
+    predictions = _held_out(examples, fit) + _zero_updates(excluded, predictor)
+    listed = [{"adapter": item["adapter"]["name"], "codes": item["codes"]} for item in excluded]
+    return FittedAndHeldOut(predictor, {"context": context, "predictions": predictions, "excluded": listed})
 
 
 def _examples(
@@ -104,10 +108,25 @@ def _held_out(examples: Sequence[TrainingExample], fit: Any) -> list[dict[str, A
                 "adapter_sha256": example.adapter_sha256,
                 "left_out": source,
                 "num_training_adapters": fitted["num_adapters"],
-                "training_sha256": fitted["training_sha256"],
+                "predictor_sha256": sha256_of_json(fitted),
                 "estimate": predict(fitted, example.columns).to_dict(),
             }
             for example in examples
             if example.source == source
         ]
     return predictions
+
+
+def _zero_updates(excluded: Sequence[Mapping[str, Any]], predictor: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "adapter": item["adapter"]["name"],
+            "adapter_sha256": item["adapter"]["weights_sha256"],
+            "left_out": None,
+            "num_training_adapters": predictor["num_adapters"],
+            "predictor_sha256": sha256_of_json(predictor),
+            "estimate": zero_update_estimate(predictor).to_dict(),
+        }
+        for item in excluded
+        if item["status"] == "ok"
+    ]

@@ -12,7 +12,7 @@ from lora_spec.predictors import novelty
 from lora_spec.predictors.base import Variant
 from lora_spec.predictors.columns import ColumnSet
 from lora_spec.predictors.conformal import jackknife_plus_bounds, min_sources, source_weights
-from lora_spec.predictors.exported import check_exported
+from lora_spec.predictors.exported import check_exported, reading_export
 from lora_spec.predictors.registry import variant_of
 from lora_spec.records import AcceptanceEstimate, Interval
 
@@ -32,13 +32,8 @@ def predict(exported: Mapping[str, Any], columns: ColumnSet) -> AcceptanceEstima
         The export is broken, or the columns are of another mode, too few or too many.
     """
     check_exported(exported)
-    values = _checked_values(exported, columns)
-    try:
-        return _predict(exported, values)
-    except (KeyError, IndexError, TypeError, ValueError) as err:
-        raise PredictorError(
-            f"exported predictor {exported['predictor']!r} is damaged ({type(err).__name__}: {err}); export it again"
-        ) from err
+    with reading_export(), np.errstate(all="ignore"):
+        return _predict(exported, _checked_values(exported, columns))
 
 
 def _predict(exported: Mapping[str, Any], values: Mapping[str, float]) -> AcceptanceEstimate:
@@ -46,6 +41,8 @@ def _predict(exported: Mapping[str, Any], values: Mapping[str, float]) -> Accept
     x = (np.array([values[c] for c in exported["columns"]]) - exported["centre"]) / np.array(exported["spread"])
     rates = algebra.acceptance_rates(variant.logits(exported["model"], x))
     lower, upper, length_bounds = _bounds(exported, variant, x, rates)
+    if not np.all(np.isfinite([rates, lower, upper, *length_bounds])):
+        raise ValueError("a predicted acceptance is not finite")
     lengths = zip(algebra.acceptance_lengths(rates).tolist(), *(b.tolist() for b in length_bounds), strict=True)
     novel = _novelty_reasons(exported, variant, values, x)
     return AcceptanceEstimate(
@@ -68,6 +65,29 @@ def base_estimate(exported: Mapping[str, Any]) -> AcceptanceEstimate:
     return AcceptanceEstimate("measured", point, point, point, level, tuple(Interval(e, e, e, level) for e in lengths))
 
 
+def zero_update_estimate(exported: Mapping[str, Any]) -> AcceptanceEstimate:
+    """Return the acceptance of an adapter whose update is exactly zero: the base's, on traffic that is not known.
+
+    No model is asked, since such an adapter lies infinitely far out on any logarithm of a norm. The interval is the
+    whole possible range: what is unknown here is not the adapter but its prompts.
+    """
+    check_exported(exported)
+    base, depth = base_estimate(exported), exported["max_depth"]
+    lengths = base.acceptance_length_by_depth
+    message = "the update is exactly zero: acceptance is that of the base model, on whatever prompts it will see"
+    return AcceptanceEstimate(
+        mode=exported["mode"],
+        acceptance_rate_per_pos=base.acceptance_rate_per_pos,
+        lower=(0.0,) * depth,
+        upper=(1.0,) * depth,
+        level=base.level,
+        acceptance_length_by_depth=tuple(
+            Interval(length.estimate, 1.0, k + 1.0, base.level) for k, length in enumerate(lengths, start=1)
+        ),
+        reasons=(("R_ZERO_UPDATE", message),),
+    )
+
+
 def mismatch(estimate: AcceptanceEstimate, base: AcceptanceEstimate, *, num_speculative_tokens: int) -> Interval | None:
     """Return 1 - (accepted drafts per step, adapted) / (same, base); None where the base accepts nothing.
 
@@ -83,7 +103,8 @@ def mismatch(estimate: AcceptanceEstimate, base: AcceptanceEstimate, *, num_spec
 
 def is_training_adapter(exported: Mapping[str, Any], weights_sha256: str) -> bool:
     """Return whether the predictor was fitted on these very weights: then it recalls, it does not predict."""
-    return any(adapter["sha256"] == weights_sha256 for adapter in exported["training_adapters"])
+    with reading_export():
+        return any(adapter["sha256"] == weights_sha256 for adapter in exported["training_adapters"])
 
 
 def _checked_values(exported: Mapping[str, Any], columns: ColumnSet) -> Mapping[str, float]:

@@ -1,0 +1,127 @@
+"""``lora-spec diagnose``: the verdict on one adapter folder."""
+
+import argparse
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lora_spec.cli import exit_codes
+from lora_spec.cli.output import print_json, tell
+from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError
+
+if TYPE_CHECKING:
+    from lora_spec.gate import GateSettings
+    from lora_spec.results import Result
+
+_REASONS_TOLD = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("folder", type=Path, metavar="ADAPTER_DIR", help="PEFT adapter folder")
+    parser.add_argument("--predictor", type=Path, required=True, metavar="F", help="exported predictor, JSON")
+    parser.add_argument(
+        "--cost-model", type=Path, metavar="F", help="cost model, JSON; without it the verdict abstains"
+    )
+    parser.add_argument("--gate", type=Path, metavar="F", help="gate.yaml: depths, tolerances, load")
+    parser.add_argument("--load-batch-size", type=float, metavar="N", help="load of the verdict, requests per batch")
+    parser.add_argument("--traffic-share", type=float, metavar="X", help="the adapter's share of requests, 0 to 1")
+    parser.add_argument("--allow-smoke", action="store_true", help="accept inputs made from synthetic values")
+    parser.add_argument("--json", action="store_true", help="accepted for symmetry: JSON is always printed on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Diagnose, print one JSON object, and return the exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        outcome, data = _diagnose(args)
+    except LoraSpecError as err:
+        is_failed_run = isinstance(err, EngineError | MeasurementError)
+        return _report(str(err), exit_codes.FAILED if is_failed_run else exit_codes.WRONG_INPUT)
+    except RecursionError:
+        return _report("an input is nested too deep to be one of ours; check the paths", exit_codes.WRONG_INPUT)
+    except Exception as err:  # the contract of this command is one JSON object and no traceback, whatever happens
+        return _report(f"unforeseen {type(err).__name__}: {err}; please report it", exit_codes.FAILED)
+    print_json(data)
+    tell(describe(data, str(args.folder)))
+    return outcome
+
+
+def _diagnose(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+    from lora_spec.gate.diagnose import Refusal, diagnose
+    from lora_spec.provenance import collect_provenance
+    from lora_spec.results import read_result
+
+    _check_numbers(args)
+    evidence = ("measured", "synthetic-smoke") if args.allow_smoke else ("measured",)
+    predictor = read_result(args.predictor, "predictor", evidence=evidence)
+    cost_model = read_result(args.cost_model, "cost_model", evidence=evidence) if args.cost_model else None
+    found = diagnose(
+        args.folder,
+        predictor,
+        cost_model,
+        settings=_settings(args, predictor),
+        traffic_share=args.traffic_share,
+        provenance=collect_provenance(config=_flags(args), seed=None),
+    )
+    if isinstance(found, Refusal):
+        return exit_codes.WRONG_INPUT, found.inspection
+    return exit_codes.ABSTAIN if found.action == "abstain" else exit_codes.OK, found.to_dict()
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    if args.load_batch_size is not None and not 1 <= args.load_batch_size < float("inf"):
+        raise ConfigError(f"--load-batch-size {args.load_batch_size}: it is a number of requests, at least 1")
+    if args.traffic_share is not None and not 0 <= args.traffic_share <= 1:
+        raise ConfigError(f"--traffic-share {args.traffic_share}: it is a fraction from 0 to 1")
+
+
+def _settings(args: argparse.Namespace, predictor: "Result") -> "GateSettings":
+    from lora_spec.gate import gate_settings
+    from lora_spec.gate.diagnose import default_settings
+    from lora_spec.predictors.exported import check_exported
+
+    if args.gate is None:
+        check_exported(predictor.payload)
+        settings = default_settings(predictor.payload)
+    else:
+        from lora_spec.config import read_config
+        from lora_spec.config.gate import GateConfig
+
+        settings = gate_settings(read_config(args.gate, GateConfig).to_dict())
+    if args.load_batch_size is None:
+        return settings
+    return dataclasses.replace(settings, headline_batch_size=args.load_batch_size)
+
+
+def _flags(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what was asked, without where files lie on this machine."""
+    return {
+        "adapter": args.folder.name,
+        "predictor": args.predictor.name,
+        "cost_model": args.cost_model and args.cost_model.name,
+        "gate": args.gate and args.gate.name,
+        "load_batch_size": args.load_batch_size,
+        "traffic_share": args.traffic_share,
+        "allow_smoke": args.allow_smoke,
+    }
+
+
+def _report(message: str, code: int) -> int:
+    print_json({"schema_version": "1", "status": "error", "codes": [], "message": message})
+    tell(f"lora-spec diagnose: {message}")
+    return code
+
+
+def describe(data: dict[str, Any], folder: str) -> str:
+    """Return a verdict, or an inspection that refuses one, as a few lines for people."""
+    if "action" not in data:
+        return f"{folder}: error: {data['message']}"
+    depth = data["num_speculative_tokens"]
+    head = f"{folder}: {data['action']}" + ("" if depth is None else f": {depth} speculative tokens")
+    told = [f"  {reason['code']}: {reason['message']}" for reason in data["reasons"][:_REASONS_TOLD]]
+    rest = len(data["reasons"]) - len(told)
+    return "\n".join(
+        [f"{head}, drafter: {data['drafter']}", *told, *([f"  and {rest} more reasons"] if rest > 0 else [])]
+    )
