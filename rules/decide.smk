@@ -95,11 +95,12 @@ rule decide:
     params:
         code=code("decide"),
         gate=as_json(TIER.gate),
+        context=as_json(pair_names()),
     message:
         "Deciding"
     shell:
         "{ANALYSIS_PYTHON} scripts/decide.py --features {input.features} --measured {input.measured}"
-        " --predictions {input.predictions} --cost-model {input.cost_model} --gate {params.gate:q}"
+        " --predictions {input.predictions} --cost-model {input.cost_model} --gate {params.gate:q} --context {params.context:q}"
         " --tier {TIER.name} --output-dir results/{wildcards.run}/verdicts > {log} 2>&1"
 
 

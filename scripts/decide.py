@@ -12,18 +12,15 @@ from lora_spec.results import read_result, write_json_atomically
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     predictions = read_result(args.predictions, "predictions")
+    provenance = collect_provenance(config=args.gate, seed=args.gate["seed"])
     verdicts = decide_fleet(
-        features=[read_result(path, "features").payload for path in args.features],
-        measured=read_result(args.measured, "measured_acceptance").payload["adapters"],
-        predictions=predictions.payload,
+        [read_result(path, "features").payload for path in args.features],
+        read_result(args.measured, "measured_acceptance").payload["adapters"],
+        predictions.payload,
         cost_model=read_result(args.cost_model, "cost_model").payload,
         gate=args.gate,
-        context={"tier": args.tier, **predictions.payload["context"]},
-        provenance={
-            **collect_provenance(config=args.gate, seed=args.gate["seed"]),
-            "tier": args.tier,
-            "evidence": "measured",
-        },
+        context={"tier": args.tier, **args.context},
+        provenance={**provenance, "tier": args.tier, "evidence": predictions.evidence},
     )
     for verdict in verdicts:
         path = args.output_dir / f"{verdict.adapter['name']}.{verdict.mode}.json"
@@ -35,6 +32,7 @@ parser.add_argument("--features", type=Path, nargs="+", required=True)
 for flag in ("--measured", "--predictions", "--cost-model", "--output-dir"):
     parser.add_argument(flag, type=Path, required=True)
 parser.add_argument("--gate", type=json_flag, required=True, help="gate.yaml, JSON")
+parser.add_argument("--context", type=json_flag, required=True, help="what the numbers hold for, JSON")
 parser.add_argument("--tier", required=True)
 
 if __name__ == "__main__":

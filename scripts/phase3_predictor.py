@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
-from lora_spec.gate.held_out import fit_and_hold_out
+from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import read_result, write_result
 
@@ -12,9 +12,12 @@ from lora_spec.results import read_result, write_result
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     fitted = fit_and_hold_out(
-        features=[read_result(path, "features").payload for path in args.features],
-        records=[read_result(path, "acceptance_record").payload for path in args.records],
-        settings=args.settings,
+        [read_result(path, "features").payload for path in args.features],
+        [read_result(path, "acceptance_record").payload for path in args.records],
+        gate=args.settings["gate"],
+        sources=args.settings["domains"],
+        target_model=args.settings["context"]["target_model"],
+        draft_model=args.settings["context"]["draft_model"],
     )
     provenance = collect_provenance(config=args.settings, seed=args.settings["gate"]["predictor"]["seed"])
     for kind, payload in (("predictor", fitted.predictor), ("predictions", fitted.predictions)):

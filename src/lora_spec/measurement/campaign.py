@@ -132,5 +132,5 @@ def _encode(engine: Engine, frozen: Sequence[FrozenPrompts]) -> list[PromptSet]:
     for prompts in frozen:
         tokens = engine.encode_chat(prompts.prompts)
         named = tuple(Prompt(prompts.prompt_id(index), ids) for index, ids in enumerate(tokens))
-        sets.append(PromptSet(prompts.prompt_set, prompts.domain, named, prompts.max_tokens))
+        sets.append(PromptSet(prompts.prompt_set, prompts.sha256, named, prompts.max_tokens))
     return sets

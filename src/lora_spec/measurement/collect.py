@@ -13,10 +13,10 @@ from lora_spec.records import PromptRecord
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Prompts of one set with their cap; ``name`` is ``"own"`` or ``"common"``."""
+    """Prompts of one set with their cap; ``name`` is ``"own"`` or ``"common"``, ``sha256`` that of the prompts."""
 
     name: str
-    domain: str
+    sha256: str
     prompts: tuple[Prompt, ...]
     max_tokens: int
 
@@ -32,7 +32,7 @@ class CollectSettings:
 
 
 class AcceptanceCollector:
-    """Measures adapters one after another on one engine; an arm of the base is measured once per domain."""
+    """Measures adapters one after another on one engine; the base is measured once per list of prompts."""
 
     def __init__(self, engine: Engine, replayer: Replayer, settings: CollectSettings) -> None:
         self._engine = engine
@@ -51,9 +51,9 @@ class AcceptanceCollector:
         live: list[PromptRecord] = []
         replay: list[PromptRecord] = []
         for prompt_set in prompt_sets:
-            if prompt_set.domain not in self._base_arms:
-                self._base_arms[prompt_set.domain] = self._arm(prompt_set, None)
-            for arm_live, arm_replay in (self._base_arms[prompt_set.domain], self._arm(prompt_set, adapter)):
+            if prompt_set.sha256 not in self._base_arms:
+                self._base_arms[prompt_set.sha256] = self._arm(prompt_set, None)
+            for arm_live, arm_replay in (self._base_arms[prompt_set.sha256], self._arm(prompt_set, adapter)):
                 live += arm_live
                 replay += arm_replay
         check_adapter_was_served(live, adapter)

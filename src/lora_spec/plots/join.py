@@ -43,6 +43,11 @@ class Study:
         """Return the standing depth K."""
         return self.gate.standing_num_speculative_tokens
 
+    @property
+    def predicted_mode(self) -> str:
+        """Return the mode of the predicted verdicts."""
+        return next(mode for _, mode in self.verdicts if mode != "measured")
+
     def estimate(self, name: str) -> AcceptanceEstimate:
         """Return the measured acceptance of an adapter."""
         return AcceptanceEstimate.from_dict(dict(self.measured[name]["estimate"]))
@@ -203,7 +208,7 @@ def verdict_rows(study: Study) -> pd.DataFrame:
     """Return the verdict table: measured and predicted side by side, one row per adapter."""
     rows = []
     for name in study.measured:
-        truth, guess = study.verdicts[name, "measured"], study.verdicts[name, study.predicted[name].mode]
+        truth, guess = study.verdicts[name, "measured"], study.verdicts[name, study.predicted_mode]
         length = study.estimate(name).acceptance_length(study.standing)
         rows.append(
             {

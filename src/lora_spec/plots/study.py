@@ -30,7 +30,7 @@ def load_study(
         ``effect_gate`` (its rule).
     """
     summaries = read_result(measured, "measured_acceptance")
-    guesses = read_result(predictions, "predictions").payload["estimates"]
+    guesses = read_result(predictions, "predictions").payload["predictions"]
     cells = read_result(step_times, "step_time_cells").payload["cells"]
     return Study(
         tier=settings["tier"],
@@ -39,7 +39,7 @@ def load_study(
         level=settings["gate"]["level"],
         pool=settings["pool"],
         measured={summary["adapter"]: summary for summary in summaries.payload["adapters"]},
-        predicted={name: AcceptanceEstimate.from_dict(guess) for name, guess in guesses.items()},
+        predicted={guess["adapter"]: AcceptanceEstimate.from_dict(guess["estimate"]) for guess in guesses},
         verdicts=_by_adapter_and_mode(verdicts),
         cost_model=CostModel.from_dict(read_result(cost_model, "cost_model").payload),
         cells=[StepTimeCell.from_dict(cell) for cell in cells],

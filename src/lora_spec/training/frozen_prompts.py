@@ -30,8 +30,8 @@ class FrozenPrompts:
     sha256: str
 
     def prompt_id(self, index: int) -> str:
-        """Return the name by which records refer to one of the prompts."""
-        return f"{self.domain}-{self.role}-{index:04d}"
+        """Return the name by which records refer to a prompt: domains with the same prompts share it."""
+        return f"{self.sha256[:12]}-{index:04d}"
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "FrozenPrompts":
