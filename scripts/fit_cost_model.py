@@ -16,7 +16,10 @@ def main(args: argparse.Namespace) -> None:
     cells = [StepTimeCell.from_dict(cell) for cell in measured.payload["cells"]]
     settings = args.settings
     model = fit_cost_model(
-        cells, level=settings["level"], num_draws=settings["num_uncertainty_draws"], seed=settings["seed"]
+        cells,
+        num_draws=settings["num_uncertainty_draws"],
+        seed=settings["seed"],
+        engine=measured.payload["engine"],
     )
     write_result(
         args.output,
