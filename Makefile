@@ -1,0 +1,70 @@
+# The front door: every target sets up what it needs, and can be interrupted and repeated.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# An interpreter of version 3.11, where python3.11 is not on the path.
+PYTHON ?=
+TIER ?= mini
+CORES ?= 2
+STARTED := $(shell date +%s)
+SNAKEMAKE = .venv/bin/snakemake --workflow-profile profiles/local --cores $(CORES)
+
+export PYTHONUTF8 := 1
+export PYTHONNOUSERSITE := 1
+export HF_HUB_OFFLINE := 1
+export VLLM_NO_USAGE_STATS := 1
+export DO_NOT_TRACK := 1
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+.PHONY: help env env-analysis reproduce test lint test-unit test-serving figures report compare cpu clean
+
+help: ## this list
+	@echo "LoRA-Spec: how should speculative decoding be deployed for each LoRA adapter?"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+
+env: ## both environments (3 minutes the first time, then nothing)
+	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis serving-cpu
+
+env-analysis:
+	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis
+
+reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minutes with set-up)
+	@$(SNAKEMAKE) --config tier=mini measurements=fresh
+	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html --quiet all
+	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
+
+test: env lint test-unit test-serving ## style, unit, workflow and serving tests (10 minutes with set-up)
+
+lint: env-analysis ## style and structure only (15 seconds)
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --check --quiet .
+	@.venv/bin/snakefmt --check --quiet Snakefile rules
+	@.venv/bin/lint-imports --no-cache >logs/setup/lint-imports.log || { cat logs/setup/lint-imports.log; exit 1; }
+	@.venv/bin/snakemake --lint >logs/setup/snakemake-lint.log 2>&1 || { cat logs/setup/snakemake-lint.log; exit 1; }
+	@echo "style and structure: clean"
+
+test-unit: env-analysis ## tests without torch and vLLM (2 minutes)
+	@.venv/bin/python -m pytest -q
+
+# Only the files that hold serving tests are collected: the others import what that environment does not have.
+test-serving: env ## tests on real vLLM with a tiny model (3 minutes)
+	@.venv-serving/bin/python -m pytest -q -m serving $$(grep -rl --include='test_*.py' 'mark\.serving' tests | sort)
+
+figures: env-analysis ## redraw the figures of TIER from shipped records, no engine (2 minutes)
+	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped
+
+report: env-analysis ## HTML report of the last run of TIER (30 seconds)
+	@$(SNAKEMAKE) --config tier=$(TIER) --report results/$(TIER)/report.html --quiet all
+
+compare: env-analysis ## new numbers against the shipped ones, PASS or DIFF (30 seconds)
+	@.venv/bin/python scripts/compare.py --tier $(TIER)
+
+cpu: env ## the published small-scale study, resumable (about 10 hours)
+	@$(SNAKEMAKE) --config tier=cpu measurements=fresh
+
+clean: ## remove results, logs and caches; keeps reference/, resources/ and the environments
+	@find results -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} + 2>/dev/null || true
+	@rm -rf logs .snakemake .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@echo "cleaned; make reproduce measures anew"
