@@ -116,6 +116,17 @@ def test_adapters_are_sorted_by_their_own_traffic_within_a_stratum():
         assert part["delta_acceptance_length"].is_monotonic_increasing
 
 
+def test_the_effect_line_of_each_prompt_set_is_drawn_where_the_table_puts_it():
+    frame = frames.paired_effect()
+    frame["threshold"] = frame["prompt_set"].map({"own": -0.2, "common": -0.1})
+    collections = FIGURES["paired_effect"].draw(frame).axes[0].collections
+    upright = [
+        path.vertices for lines in collections for path in lines.get_paths() if len(set(path.vertices[:, 0])) == 1
+    ]
+    assert sorted({round(float(vertices[0, 0]), 6) for vertices in upright}) == [-0.2, -0.1]
+    assert len(upright) == len(frame)
+
+
 def test_a_name_with_a_formula_in_it_is_shown_as_it_is():
     frame = frames.paired_effect().replace({"adapter": {"french": "a$b_{c$"}})
     labels = [label.get_text() for label in FIGURES["paired_effect"].draw(frame).axes[0].get_yticklabels()]
@@ -126,6 +137,21 @@ def test_a_map_without_adapters_is_refused():
     frame = frames.decision_map()
     with pytest.raises(ResultError, match="both kinds"):
         FIGURES["decision_map"].draw(frame[frame["kind"] == "cell"])
+
+
+@pytest.mark.parametrize(("action", "depth"), [("abstain", None), ("red", 0)])
+def test_a_map_of_one_action_is_drawn_with_that_action_alone(action, depth):
+    frame = frames.decision_map().assign(action=action, num_speculative_tokens=depth, speedup=None)
+    (legend,) = FIGURES["decision_map"].draw(frame).legends
+    labels = [text.get_text().partition(":")[0] for text in legend.get_texts()]
+    assert labels == [action, "adapter"]
+
+
+def test_speedups_that_all_tie_cross_nowhere():
+    frame = frames.rank_disagreement(8).assign(speedup=1.0, lower=1.0, upper=1.0, throughput_rank=4.5)
+    ladder = FIGURES["rank_disagreement"].draw(frame).axes[0]
+    heights = [line.get_ydata() for line in ladder.get_lines()]
+    assert all(len(set(height)) == 1 for height in heights)
 
 
 def test_loads_with_different_adapters_are_refused():

@@ -58,6 +58,12 @@ def _check_parts(cells: pd.DataFrame, adapters: pd.DataFrame) -> None:
         raise ResultError("table 'decision_map': a row of kind adapter needs adapter, mode, lower and upper")
 
 
+def _deepest(cells: pd.DataFrame) -> int:
+    """Return the largest best depth of the map; 0 where every cell abstains."""
+    depths = cells["num_speculative_tokens"].dropna()
+    return int(depths.max()) if len(depths) else 0
+
+
 def _shade(action: str, depth: object, deepest: int) -> tuple[float, float, float]:
     """Return the action's colour, paler for smaller depths, so that depths of one action can be told apart."""
     base = np.array(to_rgb(ACTION_STYLES[action].color))
@@ -66,7 +72,7 @@ def _shade(action: str, depth: object, deepest: int) -> tuple[float, float, floa
 
 
 def _draw_map(ax: Axes, cells: pd.DataFrame, loads: list[int]) -> None:
-    deepest = int(cells["num_speculative_tokens"].max())
+    deepest = _deepest(cells)
     width = cells["acceptance_length"].max() - cells["acceptance_length"].min()
     for row, load in enumerate(loads):
         for start, end, action, depth in _runs(cells[cells["load_batch_size"] == load]):
@@ -127,7 +133,7 @@ def _draw_forest(ax: Axes, adapters: pd.DataFrame) -> None:
 
 def _handles(cells: pd.DataFrame, adapters: pd.DataFrame) -> list[Artist]:
     """Return a patch and a marker for each action that occurs, in pairs, since a legend fills column by column."""
-    deepest = int(cells["num_speculative_tokens"].max())
+    deepest = _deepest(cells)
     handles: list[Artist] = []
     for action, style in ACTION_STYLES.items():
         if action in set(cells["action"]) | set(adapters["action"]):

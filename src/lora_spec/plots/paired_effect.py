@@ -99,10 +99,12 @@ def _draw_rows(ax: Axes, frame: pd.DataFrame, rows: dict[str, float]) -> None:
 
 
 def _draw_threshold(ax: Axes, frame: pd.DataFrame, rows: dict[str, float]) -> None:
-    """Draw the line row by row, since a fraction of the base's accepted drafts differs between prompt sets."""
-    own_first = frame.sort_values("prompt_set", ascending=False, kind="stable").drop_duplicates("adapter")
-    y = own_first["adapter"].map(rows).to_numpy(float)
-    ax.vlines(own_first["threshold"], y - 0.5, y + 0.5, color=PURPLE, lw=1.3, ls=(0, (3, 1.5)), zorder=1)
+    """Draw the line piece by piece: a set share of the base's accepted drafts is another length on other prompts."""
+    has_both = len(set(frame["prompt_set"])) > 1
+    for prompt_set, part in frame.groupby("prompt_set"):
+        y = part["adapter"].map(rows).to_numpy(float)
+        above, below = {"own": (0.5, 0.0), "common": (0.0, 0.5)}[prompt_set] if has_both else (0.5, 0.5)
+        ax.vlines(part["threshold"], y - above, y + below, color=PURPLE, lw=1.3, ls=(0, (3, 1.5)), zorder=1)
 
 
 def _count(frame: pd.DataFrame) -> str:
