@@ -1,0 +1,41 @@
+"""Hold a run's verdict table against the shipped one: PASS or DIFF per adapter. Draws nothing."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One adapter in both tables."""
+
+    adapter: str
+    is_equal: bool
+    text: str
+
+
+def compare_verdicts(new: pd.DataFrame, shipped: pd.DataFrame) -> list[Comparison]:
+    """Return one line per adapter that stands in either table.
+
+    An adapter passes if the intervals of its measured acceptance length overlap and its measured action is the same.
+    Acceptance should agree anywhere; another machine's step times may honestly give another action, which is shown.
+    """
+    rows = []
+    news, shippeds = (frame.set_index("adapter") for frame in (new, shipped))
+    for adapter in dict.fromkeys([*shippeds.index, *news.index]):
+        if adapter not in news.index or adapter not in shippeds.index:
+            missing = "this run" if adapter not in news.index else "the shipped table"
+            rows.append(Comparison(adapter, is_equal=False, text=f"not in {missing}"))
+            continue
+        rows.append(_compare(adapter, news.loc[adapter], shippeds.loc[adapter]))
+    return rows
+
+
+def _compare(adapter: str, new: pd.Series, shipped: pd.Series) -> Comparison:
+    overlap = new["lower"] <= shipped["upper"] and shipped["lower"] <= new["upper"]
+    same = new["measured_action"] == shipped["measured_action"]
+    text = (
+        f"acceptance length {new['acceptance_length']:.2f} (shipped {shipped['acceptance_length']:.2f}), "
+        f"{new['measured_action']} (shipped {shipped['measured_action']})"
+    )
+    return Comparison(adapter, is_equal=bool(overlap and same), text=text)
