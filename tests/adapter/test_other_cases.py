@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (one case, one line)
 """Other cases of the kinds that the contract names: each says which codes a folder must get."""
 
 import json
@@ -7,7 +8,7 @@ from pathlib import Path
 import build_adapter_cases as kit
 import numpy as np
 import pytest
-from adapter_cases import P, Q0, entry, length_only, plain, raw, sharded, values, with_config_text, with_header
+from adapter_cases import Q0, P, entry, length_only, plain, raw, sharded, values, with_config_text, with_header
 from adapter_cases import with_weights as weights
 
 from lora_spec.adapter import inspect_adapter
@@ -220,7 +221,7 @@ CASES = {
     "header nested": (lambda f: with_header(f, '{"a":' * 3000 + "1" + "}" * 3000), "error", "E_HEADER"),
     "half a character": (lambda f: with_header(f, '{"\\ud800":' + json.dumps(entry()) + "}", b"\0" * 4), "error", "E_HEADER"),
     "twice by escape": (
-        lambda f: with_header(f, '{"a":%s,"\\u0061":%s}' % (json.dumps(entry()), json.dumps(entry(offsets=(4, 8)))), b"\0" * 8),
+        lambda f: with_header(f, '{"a":' + json.dumps(entry()) + ',"\\u0061":' + json.dumps(entry(offsets=(4, 8))) + "}", b"\0" * 8),
         "error",
         "E_DUPLICATE_KEY",
     ),

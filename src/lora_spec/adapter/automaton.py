@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 MAX_STATES = 4000
 MAX_STEPS = 200_000
-_COUNTED = re.compile(r"\{(?:(\d+)(,?)(\d*)|,(\d*))\}")
+_COUNTED = r"\{(?:(\d+)(,?)(\d*)|,(\d*))\}"
 _SPECIAL = frozenset("\\[](){}*+?|.^$")
 _CLASS_ESCAPES = frozenset("dDwWsS")
 _ANCHORS = {"^": "start", "$": "end", "\\A": "start", "\\Z": "end", "\\b": "boundary", "\\B": "inside"}
-_GROUP_START = re.compile(r"\((?:\?:|\?P<[A-Za-z_]\w*>|(?!\?))")
+_GROUP_START = r"\((?:\?:|\?P<[A-Za-z_]\w*>|(?!\?))"
 
 
 class NotEvaluableError(Exception):
@@ -115,7 +115,7 @@ class _Compiler:
         if mark in ("*", "+", "?") and mark:
             self.at += 1
             return {"*": (0, None), "+": (1, None), "?": (0, 1)}[mark]
-        found = _COUNTED.match(self.pattern, self.at) if mark == "{" else None
+        found = re.compile(_COUNTED).match(self.pattern, self.at) if mark == "{" else None
         if not found:
             return None
         self.at = found.end()
@@ -143,7 +143,7 @@ class _Compiler:
         return self.literal(mark)
 
     def group(self) -> tuple[int, int]:
-        opening = _GROUP_START.match(self.pattern, self.at)
+        opening = re.compile(_GROUP_START).match(self.pattern, self.at)
         if not opening:
             raise NotEvaluableError("lookaround, flags or another extension")
         self.at = opening.end()

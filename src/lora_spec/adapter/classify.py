@@ -39,13 +39,13 @@ VOCABULARY_MODULES = frozenset(
         "word_embedding",
     ]
 )
-_VARIANT_TENSOR = re.compile(r"(?:^|\.)(?:lora_diag|lora_velora\w*|lora_monteclora\w*|lora_arrow\w*)(?:\.|$)")
-_MAGNITUDE = re.compile(r"(?:^|\.)lora_magnitude_vector(?:\.[^.]+)?(?:\.weight)?$|\.magnitude$|\.m$")
-_FACTOR_BIAS = re.compile(r"\.lora_[AB](?:\.[^.]+)?\.bias$")
-_TOKEN_ROWS = re.compile(r"(?:^|\.)(?:token_adapter\.)?trainable_tokens_(?:delta|original)(?:\.[^.]+)?$")
-_SAVED_MODULE = re.compile(r"\.modules_to_save\.")
-_ORIGINAL_MODULE = re.compile(r"\.original_module\.|\.base_layer\.(?:.*\.)?weight$")
-_FREQUENCIES = re.compile(r"(?:^|\.)(?:original_)?inv_freq$")
+_VARIANT_TENSOR = r"(?:^|\.)(?:lora_diag|lora_velora\w*|lora_monteclora\w*|lora_arrow\w*)(?:\.|$)"
+_MAGNITUDE = r"(?:^|\.)lora_magnitude_vector(?:\.[^.]+)?(?:\.weight)?$|\.magnitude$|\.m$"
+_FACTOR_BIAS = r"\.lora_[AB](?:\.[^.]+)?\.bias$"
+_TOKEN_ROWS = r"(?:^|\.)(?:token_adapter\.)?trainable_tokens_(?:delta|original)(?:\.[^.]+)?$"
+_SAVED_MODULE = r"\.modules_to_save\."
+_ORIGINAL_MODULE = r"\.original_module\.|\.base_layer\.(?:.*\.)?weight$"
+_FREQUENCIES = r"(?:^|\.)(?:original_)?inv_freq$"
 
 
 @dataclass
@@ -82,11 +82,12 @@ def classify_tensors(entries: Iterable[TensorEntry], settings: LoraSettings, fin
             findings.add("E_KEYS_MANGLED", entry.name, what)
         elif not parsed.is_factor:
             rest.append((entry, parsed))
-        elif entry.dtype not in FACTOR_TYPES:
-            what = f"is a factor stored as {entry.dtype}, from which its values cannot be told"
-            findings.add("A_UNKNOWN_TENSOR", entry.name, what)
         else:
             _take_factor(entry, parsed, found)
+            if entry.dtype not in FACTOR_TYPES:
+                found.others.append(entry)
+                what = f"is a factor stored as {entry.dtype}, from which its values cannot be told"
+                findings.add("A_UNKNOWN_TENSOR", entry.name, what)
     _record_rest(rest, found, settings, findings)
     return found
 
@@ -148,11 +149,11 @@ def _record_rest(
 
 def _record_foreign(entry: TensorEntry, name: str, findings: Findings) -> bool:
     for pattern, code, what in foreign.OTHER_FORMATS:
-        if pattern.search(name):
+        if re.search(pattern, name):
             findings.add(code, entry.name, f"is named as in {what}")
             return True
     for pattern, method in foreign.OTHER_METHODS:
-        if pattern.search(name):
+        if re.search(pattern, name):
             findings.add("E_NOT_LORA", entry.name, f"is a tensor of {method}, not of LoRA; only LoRA is read")
             return True
     return False
@@ -167,22 +168,22 @@ def _explain(
     vocabulary_targeted: bool,
 ) -> tuple[str, str]:
     """Return the code of a tensor that is no factor, and what it is."""
-    if _VARIANT_TENSOR.search(name):
+    if re.search(_VARIANT_TENSOR, name):
         return "A_VARIANT", "is a tensor of another LoRA variant"
-    if _MAGNITUDE.search(name):
-        found.magnitudes[_MAGNITUDE.sub("", name)] = entry
+    if re.search(_MAGNITUDE, name):
+        found.magnitudes[re.sub(_MAGNITUDE, "", name)] = entry
         return "A_DORA", "is a magnitude vector: it rescales the result"
-    if _FACTOR_BIAS.search(name):
-        found.biases[_FACTOR_BIAS.sub("", name) + re.search(r"lora_[AB]", name).group()] = entry
+    if re.search(_FACTOR_BIAS, name):
+        found.biases[re.sub(_FACTOR_BIAS, "", name) + re.search(r"lora_[AB]", name).group()] = entry
         return "A_BIAS", "is a trained bias"
-    if _TOKEN_ROWS.search(name):
+    if re.search(_TOKEN_ROWS, name):
         return "A_TOKEN_ROWS", "replaces rows of the embedding matrix"
-    if _SAVED_MODULE.search(name) or _is_saved_module(name, settings):
+    if re.search(_SAVED_MODULE, name) or _is_saved_module(name, settings):
         return "A_MODULES_TO_SAVE", "replaces a whole module"
-    if _ORIGINAL_MODULE.search(name):
+    if re.search(_ORIGINAL_MODULE, name):
         return "A_BASE_COPY", "is a weight of the base, saved beside the factors"
     is_whole_number = entry.dtype in WHOLE_NUMBER_TYPES
-    if _FREQUENCIES.search(name) or (is_whole_number and parsed.leaf != "weight"):
+    if re.search(_FREQUENCIES, name) or (is_whole_number and parsed.leaf != "weight"):
         return "N_IGNORED_TENSOR", "is a buffer without effect"
     if parsed.leaf == "bias":
         return "A_BIAS", "is a trained bias"

@@ -69,7 +69,7 @@ VARIANTS = frozenset(
 )
 _TRUTH_VARIANTS = ("use_qalora", "ensure_weight_tying")
 _BASE_KEPT = frozenset({"gaussian", "eva", "orthogonal", "mica", "true", "false"})
-_BASE_CHANGED = re.compile(r"pissa(?:_niter_\d+)?|olora|corda|loftq|lora_ga")
+_BASE_CHANGED = r"pissa(?:_niter_\d+)?|olora|corda|loftq|lora_ga"
 _VALUE = "E_CONFIG_VALUE"
 
 
@@ -127,7 +127,7 @@ def check_initialisation(config: Mapping[str, Any], findings: Findings) -> None:
         return
     if not isinstance(value, str):
         findings.add(_VALUE, "init_lora_weights", f"is {show(value)}, neither a text nor a truth value")
-    elif _BASE_CHANGED.fullmatch(value.lower()):
+    elif re.fullmatch(_BASE_CHANGED, value.lower()):
         what = f"is {printable(value, 60)}: the factors are relative to a changed base; convert to plain LoRA with PEFT"
         findings.add("A_BASE_MODIFIED_INIT", "init_lora_weights", what)
     elif value.lower() not in _BASE_KEPT:

@@ -25,6 +25,22 @@ def is_expert_stack(module: str, settings: LoraSettings) -> bool:
     return any(covers(parent, without_base_layer(module)) for parent in parameter_parents(settings))
 
 
+def lookup_names(module: str, settings: LoraSettings) -> list[str]:
+    """Return the names under which patterns are looked up: the module's, and those of the parameter it stands for.
+
+    PEFT looks stacked experts up by parameter. Which one a wrapper holds is not written anywhere; as in vLLM, the
+    inner wrapper of two is gate_up_proj and the outer one down_proj.
+    """
+    bare = without_base_layer(module)
+    names = [module, bare]
+    held = [entry for entry in settings.target_parameters if covers(entry.rpartition(".")[0], bare)]
+    parameters = [entry.rpartition(".")[2] for entry in held if "." in entry]
+    if len(parameters) > 1:
+        wanted = "gate_up_proj" if module != bare else "down_proj"
+        parameters = [parameter for parameter in parameters if parameter == wanted]
+    return list(dict.fromkeys([*names, *(f"{bare}.{parameter}" for parameter in parameters)]))
+
+
 def check_declared(modules: Iterable[str], settings: LoraSettings, findings: Findings) -> None:
     """Record modules that have factors but are not declared: a server may drop them."""
     declared = settings.target_modules

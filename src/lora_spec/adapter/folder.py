@@ -1,6 +1,7 @@
 """What lies in an adapter folder: which file holds the weights, what else is there, and what it is not."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def note_other_files(folder: Folder, used: set[str], findings: Findings) -> None
             findings.add(
                 "A_VOCAB_CHANGED", name, "holds embeddings of added tokens: the draft model does not know them"
             )
-        if foreign.TRAINER_FILES.fullmatch(name) or foreign.WEIGHT_FILES.fullmatch(name):
+        if re.fullmatch(foreign.TRAINER_FILES, name) or re.fullmatch(foreign.WEIGHT_FILES, name):
             findings.add("N_IGNORED_FILE", name, "was not read")
 
 

@@ -1,4 +1,7 @@
-"""Marks of formats and methods that are not PEFT LoRA, and what to do about each."""
+"""Marks of formats and methods that are not PEFT LoRA, and what to do about each.
+
+Patterns stay texts here: most are never needed, and compiling them all would cost a header-only run its budget.
+"""
 
 import re
 
@@ -25,7 +28,7 @@ _PICKLE = (
     "(load with weights_only=True, then save_pretrained(safe_serialization=True))"
 )
 # Protocol 2 and later start with 0x80 and their number; protocols 0 and 1 with a mark, a dict or a global.
-_OLD_PICKLE = re.compile(rb"(?:\(dp|\(lp|\}q|\]q|\(c|c[A-Za-z_.]+\n[A-Za-z_]+\n)")
+_OLD_PICKLE = rb"(?:\(dp|\(lp|\}q|\]q|\(c|c[A-Za-z_.]+\n[A-Za-z_]+\n)"
 
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 
@@ -45,8 +48,8 @@ FOREIGN_FILES: tuple[tuple[str, str, str], ...] = (
 )
 
 # Endings of tensor names that other methods write: (pattern, method). Searched in the normalised name.
-OTHER_METHODS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(rf"(?:^|\.)(?:{pattern})"), method)
+OTHER_METHODS: tuple[tuple[str, str], ...] = tuple(
+    (rf"(?:^|\.)(?:{pattern})", method)
     for pattern, method in (
         (r"lora_E(?:\.|$)|ranknum(?:\.|$)", "AdaLoRA"),
         (r"ia3_\w", "IA3"),
@@ -71,34 +74,31 @@ OTHER_METHODS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 # Tensor names of other LoRA formats: (pattern, code, what it is and what to do).
-OTHER_FORMATS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern), code, what)
-    for pattern, code, what in (
-        (r"\.lora_[ab]$", "E_MLX_FORMAT", "MLX factors (transposed, scale not divided by the rank); convert to PEFT"),
-        (
-            r"\.lora_[ab]\.weight$|\.lora_[ab]\.[^.]+\.weight$",
-            "E_UNSUPPORTED_FORMAT",
-            "torchtune factors; export with torchtune's Hugging Face checkpointer",
-        ),
-        (
-            r"^lora_(?:unet|te\d?|transformer|prior)_|\.lora_(?:down|up)(?:\.|$)|\.lora\.(?:down|up)(?:\.|$)"
-            r"|_lora\.(?:down|up)(?:\.|$)",
-            "E_UNSUPPORTED_FORMAT",
-            "kohya or diffusers factors; convert to PEFT names",
-        ),
-        (
-            r"\.adapter\.linear_(?:in|out)(?:\.|$)|\.lora_(?:kqv|dense|unfused_kqv|hto4h|4htoh)_adapter\.",
-            "E_UNSUPPORTED_FORMAT",
-            "NeMo factors; export to the Hugging Face PEFT format",
-        ),
-    )
+OTHER_FORMATS: tuple[tuple[str, str, str], ...] = (
+    (r"\.lora_[ab]$", "E_MLX_FORMAT", "MLX factors (transposed, scale not divided by the rank); convert to PEFT"),
+    (
+        r"\.lora_[ab]\.weight$|\.lora_[ab]\.[^.]+\.weight$",
+        "E_UNSUPPORTED_FORMAT",
+        "torchtune factors; export with torchtune's Hugging Face checkpointer",
+    ),
+    (
+        r"^lora_(?:unet|te\d?|transformer|prior)_|\.lora_(?:down|up)(?:\.|$)|\.lora\.(?:down|up)(?:\.|$)"
+        r"|_lora\.(?:down|up)(?:\.|$)",
+        "E_UNSUPPORTED_FORMAT",
+        "kohya or diffusers factors; convert to PEFT names",
+    ),
+    (
+        r"\.adapter\.linear_(?:in|out)(?:\.|$)|\.lora_(?:kqv|dense|unfused_kqv|hto4h|4htoh)_adapter\.",
+        "E_UNSUPPORTED_FORMAT",
+        "NeMo factors; export to the Hugging Face PEFT format",
+    ),
 )
 
-TRAINER_FILES = re.compile(
+TRAINER_FILES = (
     r"optimizer\.pt|optimizer\.bin|scheduler\.pt|scaler\.pt|rng_state.*\.pth|trainer_state\.json|training_args\.bin"
     r"|global_step\d+|zero_to_fp32\.py|latest"
 )
-WEIGHT_FILES = re.compile(
+WEIGHT_FILES = (
     r".*\.(?:safetensors|bin|pt|pth|pkl|pickle|ckpt|joblib|gguf|ggml|ggla|npz|npy|h5|msgpack|onnx|nemo|tensors|distcp)"
     r"|.*\.safetensors\.index\.json|.*\.bin\.index\.json"
 )
@@ -110,7 +110,7 @@ def recognise_content(head: bytes) -> tuple[str, str]:
         if head.startswith(magic):
             return code, what
     is_modern_pickle = head[:1] == b"\x80" and head[1:2] in (b"\x01", b"\x02", b"\x03", b"\x04", b"\x05")
-    if is_modern_pickle or head.startswith(b"PK") or _OLD_PICKLE.match(head):
+    if is_modern_pickle or head.startswith(b"PK") or re.match(_OLD_PICKLE, head):
         return "E_PICKLE", _PICKLE
     if head[257:262] == b"ustar":
         return "E_UNSUPPORTED_FORMAT", "is a tar archive, as NeMo and old checkpoints are; export it to PEFT format"
@@ -122,6 +122,6 @@ def recognise_name(name: str) -> tuple[str, str] | None:
     for pattern, code, what in FOREIGN_FILES:
         if re.fullmatch(pattern, name):
             return code, what
-    if name.endswith(PICKLE_SUFFIXES) and not TRAINER_FILES.fullmatch(name):
+    if name.endswith(PICKLE_SUFFIXES) and not re.fullmatch(TRAINER_FILES, name):
         return "E_PICKLE", _PICKLE
     return None

@@ -33,6 +33,8 @@ class InspectedModule:
 
     Parameters
     ----------
+    key
+        The name that the file gives to A.
     singular_values
         Of scale * B @ A, descending, shape ``(min(rank, in_features, out_features),)``; None after a header-only
         inspection.
@@ -47,6 +49,8 @@ class InspectedModule:
     in_features: int
     out_features: int
     dtype: str
+    key: str = ""
+    is_embedding: bool = False
     singular_values: "NDArray[np.float64] | None" = field(default=None, repr=False, compare=False)
 
     @property
@@ -90,6 +94,7 @@ class Inspection:
     modules: tuple[InspectedModule, ...]
     is_header_only: bool
     num_bytes: int
+    file_names: tuple[str, ...]
     config: dict[str, Any] = field(repr=False)
     findings: Findings = field(repr=False, compare=False)
 
@@ -226,7 +231,18 @@ def inspect_adapter(path: Path, *, header_only: bool = False) -> Inspection:
     except AdapterError as err:
         findings = Findings()
         findings.add_error(err)
-        return _result(path, findings, (), header_only=header_only)
+        return Inspection(
+            path=path,
+            status=findings.status,
+            codes=findings.codes,
+            message=_message(findings),
+            modules=(),
+            is_header_only=header_only,
+            num_bytes=0,
+            file_names=(),
+            config={},
+            findings=findings,
+        )
 
 
 def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> Inspection:
@@ -238,8 +254,18 @@ def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> In
         for module in opened.modules
         if header_only or module.name in spectra
     )
-    num_bytes = sum(file.size for file in opened.weights.files)
-    return _result(path, opened.findings, modules, header_only=header_only, num_bytes=num_bytes, config=opened.config)
+    return Inspection(
+        path=path,
+        status=opened.findings.status,
+        codes=opened.findings.codes,
+        message=_message(opened.findings),
+        modules=modules,
+        is_header_only=header_only,
+        num_bytes=sum(file.size for file in opened.weights.files),
+        file_names=tuple(file.name for file in opened.weights.files),
+        config=opened.config,
+        findings=opened.findings,
+    )
 
 
 def _measure(opened: OpenAdapter) -> dict[str, Any]:
@@ -259,38 +285,21 @@ def _measure(opened: OpenAdapter) -> dict[str, Any]:
 
 
 def _inspected(module: Module, singular_values: Any) -> InspectedModule:
-    place = module.stack
     return InspectedModule(
         name=module.name,
         type=module.type,
         layer=module.layer,
-        stack=place,
+        stack=module.stack,
         rank=module.rank,
         scale=module.scale,
         in_features=module.in_features,
         out_features=module.out_features,
         dtype=module.a.dtype if module.a.dtype == module.b.dtype else f"{module.a.dtype}+{module.b.dtype}",
+        key=module.a.name,
+        is_embedding=module.is_embedding,
         singular_values=singular_values,
     )
 
 
-def _result(
-    path: Path,
-    findings: Findings,
-    modules: tuple[InspectedModule, ...],
-    *,
-    header_only: bool,
-    num_bytes: int = 0,
-    config: dict[str, Any] | None = None,
-) -> Inspection:
-    return Inspection(
-        path=path,
-        status=findings.status,
-        codes=findings.codes,
-        message=findings.message() or "scale*B*A is the change that a server applies to the base model",
-        modules=modules,
-        is_header_only=header_only,
-        num_bytes=num_bytes,
-        config=config or {},
-        findings=findings,
-    )
+def _message(findings: Findings) -> str:
+    return findings.message() or "scale*B*A is the change that a server applies to the base model"

@@ -6,10 +6,11 @@ from typing import Literal
 
 from lora_spec.adapter.classify import Classified, FactorPair
 from lora_spec.adapter.config import LoraSettings
-from lora_spec.adapter.declared import is_expert_stack
+from lora_spec.adapter.declared import is_expert_stack, lookup_names
+from lora_spec.adapter.dtypes import FACTOR_TYPES
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
-from lora_spec.adapter.names import layer_of, module_type, without_base_layer
+from lora_spec.adapter.names import layer_of, module_type
 from lora_spec.adapter.printing import printable
 
 Layout = Literal["plain", "expert_rows", "expert_batch"]
@@ -82,7 +83,7 @@ def build_modules(found: Classified, settings: LoraSettings, findings: Findings)
 
 def _build(pair: FactorPair, settings: LoraSettings, findings: Findings) -> list[Module]:
     # One lookup per module, also where the pair is broken: a pattern that applies must count as used.
-    names = list(dict.fromkeys((pair.module, without_base_layer(pair.module))))
+    names = lookup_names(pair.module, settings)
     rank = settings.rank_pattern.lookup(names) or settings.rank
     special = settings.alpha_pattern.lookup(names)
     alpha = settings.alpha if special is None else special
@@ -95,7 +96,7 @@ def _build(pair: FactorPair, settings: LoraSettings, findings: Findings) -> list
     if 0 in pair.a.shape or 0 in pair.b.shape:
         return []  # recorded as E_ZERO_SIZE where the names are checked
     shape = _shape(pair, None if rank is None else int(rank), settings, findings)
-    if shape is None:
+    if shape is None or not {pair.a.dtype, pair.b.dtype} <= FACTOR_TYPES:
         return []
     if not _is_rank_right(pair, shape, rank, settings, findings) or rank is None or alpha is None:
         return []

@@ -10,8 +10,8 @@ _STARTS_AT_LAYER_LIST = re.compile(rf"(?:{'|'.join(_LAYER_LISTS)})\.\d+(?:\.|$)"
 _LAYER = re.compile(rf"(?:^|\.)(?P<stack>(?:{'|'.join(_LAYER_LISTS)}))\.(?P<index>\d{{1,9}})(?=\.|$)")
 _EXPERT_SUFFIX = re.compile(r"\[\d+\]$")
 # An adapter name such as "self" was once cut out of every key: "layers.0.self_attn" became "layers.0_attn".
-_CUT_INDEX = re.compile(rf"(?:^|\.)(?:{'|'.join(_LAYER_LISTS)})\.\d+[A-Za-z_]")
-_MANGLED_LEAF = re.compile(
+_CUT_INDEX = rf"(?:^|\.)(?:{'|'.join(_LAYER_LISTS)})\.\d+[A-Za-z_]"
+_MANGLED_LEAF = (
     r"(?:^|[._])(?:lora_)?(?:embedding_)?[AB](?:\.weight)?$"
     r"|\.lora_[AB]\.(?!bias$)[^.]+$"
     r"|(?<!\.lora)_magnitude_vector(?:\.weight)?$"
@@ -84,9 +84,10 @@ def _split_factor(words: list[str]) -> tuple[str, str, bool, str | None] | None:
 
 def is_mangled(parsed: ParsedName) -> bool:
     """Tell whether a name lost a part on its way: ``q_proj_A.weight``, ``lora_A`` without weight, no module."""
+    module = parsed.module
     if parsed.is_factor:
-        return not parsed.module or parsed.module.startswith("base_model.") or bool(_CUT_INDEX.search(parsed.module))
-    return bool(_MANGLED_LEAF.search(parsed.path))
+        return not module or module.startswith("base_model.") or bool(re.search(_CUT_INDEX, module))
+    return bool(re.search(_MANGLED_LEAF, parsed.path))
 
 
 def module_type(name: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from lora_spec.adapter.automaton import Automaton, NotEvaluableError
 
 MAX_PATTERN_CHARACTERS = 1000
-_REPEATS = re.compile(r"[*+]|\{(?:\d+(?:,\d*)?|,\d*)\}")
-_PLAIN = re.compile(r"[A-Za-z0-9_.\-]+")
-_INLINE_FLAGS = re.compile(r"\(\?[a-zA-Z-]+[:)]")
+_REPEATS = r"[*+]|\{(?:\d+(?:,\d*)?|,\d*)\}"
+_PLAIN = r"[A-Za-z0-9_.\-]+"
+_INLINE_FLAGS = r"\(\?[a-zA-Z-]+[:)]"
 
 
 def is_unsafe(pattern: str) -> bool:
@@ -36,7 +36,7 @@ def is_unsafe(pattern: str) -> bool:
         elif mark == ")":
             inner = holds_more.pop() if len(holds_more) > 1 else False
             at += 1
-            if inner and _REPEATS.match(pattern, at):
+            if inner and _repeat_at(pattern, at):
                 return True
             holds_more[-1] |= inner
             continue
@@ -45,13 +45,17 @@ def is_unsafe(pattern: str) -> bool:
             at += 1
         else:
             at += 1
-            if not _REPEATS.match(pattern, at - 1):
+            if not _repeat_at(pattern, at - 1):
                 continue
             holds_more[-1] = True
-            at = _REPEATS.match(pattern, at - 1).end()
+            at = _repeat_at(pattern, at - 1).end()
             at += pattern[at : at + 1] in ("?", "+")
             continue
     return False
+
+
+def _repeat_at(pattern: str, at: int) -> re.Match[str] | None:
+    return re.compile(_REPEATS).match(pattern, at)
 
 
 def _end_of_class(pattern: str, at: int) -> int:
@@ -65,7 +69,7 @@ def _end_of_class(pattern: str, at: int) -> int:
 
 def is_regular_expression(pattern: str) -> bool:
     """Tell whether a safe pattern is well formed. Flags inside it are not tried: compiling them can be slow."""
-    if _INLINE_FLAGS.search(pattern):
+    if re.search(_INLINE_FLAGS, pattern):
         return True
     try:
         with warnings.catch_warnings():
@@ -91,10 +95,10 @@ class PatternTable:
 
     def __post_init__(self) -> None:
         self._order = {key: place for place, key in enumerate(self.values)}
-        self._plain = _PlainKeys(key for key in self.values if _PLAIN.fullmatch(key))
+        self._plain = _PlainKeys(key for key in self.values if re.fullmatch(_PLAIN, key))
         self._automata: dict[str, Automaton] = {}
         for key in self.values:
-            if not _PLAIN.fullmatch(key):
+            if not re.fullmatch(_PLAIN, key):
                 self._compile(key)
 
     def lookup(self, names: Iterable[str]) -> float | None:

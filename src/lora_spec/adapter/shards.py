@@ -14,7 +14,7 @@ from lora_spec.errors import AdapterError
 
 MAX_SHARDS = 512
 _MAX_INDEX_BYTES = 32 * 2**20
-_SHARD_NAME = re.compile(r"adapter_model-(\d{1,6})-of-(\d{1,6})\.safetensors")
+_SHARD_NAME = r"adapter_model-(\d{1,6})-of-(\d{1,6})\.safetensors"
 
 
 class WeightFiles:
@@ -140,9 +140,9 @@ def _check_shard_names(folder: Folder, shards: list[str], findings: Findings) ->
         findings.add("E_SHARDS", INDEX_NAME, f"names {len(shards)} shards; at most {MAX_SHARDS} are read")
         del shards[MAX_SHARDS:]
     for name in folder.names:
-        if _SHARD_NAME.fullmatch(name) and name not in shards:
+        if re.fullmatch(_SHARD_NAME, name) and name not in shards:
             findings.add("E_SHARDS", name, f"is a shard that {INDEX_NAME} does not name; download the index again")
-    numbered = [found for found in map(_SHARD_NAME.fullmatch, shards) if found]
+    numbered = [found for found in (re.fullmatch(_SHARD_NAME, shard) for shard in shards) if found]
     for total in {int(found.group(2)) for found in numbered}:
         if sum(int(found.group(2)) == total for found in numbered) < total:
             findings.add("E_SHARDS", INDEX_NAME, f"names fewer shards than the {total} that their names promise")

@@ -7,7 +7,7 @@ from typing import Any
 MAX_DEPTH = 64
 _MAX_DIGITS = 400
 # The closing quote is optional so that an unclosed string is passed in one go: no quadratic retries.
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_TOKENS = r'"(?:[^"\\]|\\[\s\S])*+"?|[\[{]|[\]}]'
 
 
 class StrictJsonError(ValueError):
@@ -63,7 +63,7 @@ def _refuse_deep(text: str) -> None:
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     depth = 0
-    for token in _TOKENS.finditer(text):
+    for token in re.finditer(_TOKENS, text):
         mark = token.group()[0]
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:

@@ -1,36 +1,63 @@
-"""``lora-spec inspect``: what adapter folders hold."""
+"""``lora-spec inspect``: what adapter folders hold, one or a fleet of them."""
 
 import argparse
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lora_spec.adapter import Inspection, inspect_adapter
-from lora_spec.adapter.printing import printable
+from lora_spec.adapter.discovery import find_adapters
 from lora_spec.cli import exit_codes
+from lora_spec.cli.fleet import Options, Progress, default_num_processes, inspect_many
 from lora_spec.cli.output import print_json, tell
+
+RUNTIME_NAMES = ("vllm", "sglang", "llama.cpp", "peft", "lorax")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("folders", nargs="+", type=Path, metavar="ADAPTER_DIR", help="adapter folder")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout; several folders always do")
+    parser.add_argument("--recursive", action="store_true", help="inspect every adapter below the folders")
     parser.add_argument("--header-only", action="store_true", help="read config and headers only: quick, no norms")
+    parser.add_argument("--runtime", choices=RUNTIME_NAMES, help="also say what this server would really apply")
+    parser.add_argument("--base", type=Path, metavar="MODEL_DIR", help="base model folder: norms relative to it")
+    parser.add_argument("--jobs", type=_count, metavar="N", help="parallel processes (default: all processors)")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
-    """Inspect and return the exit code."""
-    # One thread: the matrices are small, and a fleet is inspected in parallel processes.
+    """Inspect and return the exit code: 2 if any adapter is wrong, else 3 if any abstains, else 0."""
+    # One thread each: the matrices are small, and a fleet is inspected in parallel processes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    statuses = set()
-    for folder in args.folders:
-        inspection = inspect_adapter(folder, header_only=args.header_only)
-        statuses.add(inspection.status)
-        if args.json:
-            print_json({**inspection.to_dict(), "path": printable(folder, 4000)})
-        tell(describe(inspection))
+    is_fleet = args.recursive or len(args.folders) > 1
+    paths = list(_expand(args.folders)) if args.recursive else args.folders
+    options = Options(args.header_only, args.runtime, args.base)
+    progress, statuses = Progress(len(paths)), set()
+    for answer in inspect_many(paths, options, args.jobs or default_num_processes()):
+        statuses.add(answer.data["status"])
+        if args.json or is_fleet:
+            print_json(answer.data)
+        if not is_fleet:
+            tell(answer.line)
+        progress.advance(answer.data["status"])
+    progress.finish()
+    if is_fleet:
+        tell(progress.summary())
     return exit_codes.of_statuses(statuses)
 
 
-def describe(inspection: Inspection) -> str:
-    """Return the inspection as a few lines for people."""
-    return f"{printable(inspection.path)}: {inspection.status}: {inspection.message}"
+def _expand(folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the adapters below each folder; a folder without any stands for itself, so that it is told."""
+    for folder in folders:
+        found = False
+        for path in find_adapters(folder):
+            found = True
+            yield path
+        if not found:
+            yield folder

@@ -1,0 +1,147 @@
+"""Inspect many folders at once: parallel processes, answers in order, one bad adapter never stops the rest."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lora_spec.adapter import inspect_adapter
+from lora_spec.adapter.printing import printable
+
+_FEW = 8  # so few folders are done before a second process has started
+
+
+class Answer(NamedTuple):
+    """The JSON object for one folder and its one line for people."""
+
+    data: dict[str, Any]
+    line: str
+
+
+class Options(NamedTuple):
+    """What an inspection is told, in a form that travels to other processes."""
+
+    is_header_only: bool = False
+    runtime: str | None = None
+    base: Path | None = None
+
+
+def inspect_one(path: Path, options: Options) -> Answer:
+    """Inspect one folder; a fault of our own becomes an answer as well, so that the others go on."""
+    try:
+        inspection = inspect_adapter(path, header_only=options.is_header_only)
+        data = {**inspection.to_dict(), "path": printable(path, 4000)}
+        line = f"{printable(path, 400)}: {inspection.status}: {inspection.message}"
+        if inspection.modules and inspection.status != "error":
+            line = _extend(path, inspection, options, data, line)
+    except Exception as err:  # the last line of defence of a reader of hostile files: never a traceback
+        return failed(path, f"{type(err).__name__}: {err}; this is a fault of lora-spec, please report it")
+    return Answer(data, line)
+
+
+def _extend(path: Path, inspection: Any, options: Options, data: dict[str, Any], line: str) -> str:
+    if options.runtime is not None:
+        from lora_spec.adapter.runtimes import served_update
+
+        served = served_update(inspection, options.runtime)
+        data["served"] = served.to_dict()
+        for what in (*served.refusals, *served.warnings):
+            line += f"\n  {options.runtime}: {'' if served.is_loaded else 'does not load it: '}{what}"
+    if options.base is not None:
+        from lora_spec.features.relative import relative_to_base
+
+        data["base"] = relative_to_base(path, inspection, options.base)
+    return line
+
+
+def failed(path: Path, reason: str) -> Answer:
+    """Return the answer for a folder whose inspection itself failed."""
+    message = printable(reason, 400)
+    data = {"schema_version": "1", "status": "error", "codes": ["E_UNSAFE_FILE"], "message": message, "adapter": None}
+    return Answer({**data, "path": printable(path, 4000)}, f"{printable(path, 400)}: error: {message}")
+
+
+def inspect_many(paths: Sequence[Path], options: Options, num_processes: int) -> Iterator[Answer]:
+    """Yield the answers in the order of the paths."""
+    if len(paths) <= _FEW or num_processes == 1:
+        for path in paths:
+            yield inspect_one(path, options)
+        return
+    # A worker that dies (out of memory) breaks its pool: go on behind the folder it died on, in a new pool.
+    done = 0
+    while done < len(paths):
+        for answer in _in_pool(paths[done:], options, num_processes):
+            done += 1
+            yield answer
+        if done < len(paths):
+            yield _alone(paths[done], options)
+            done += 1
+
+
+def _in_pool(paths: Sequence[Path], options: Options, num_processes: int) -> Iterator[Answer]:
+    """Yield answers until all are done or the pool breaks."""
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    window = 8 * num_processes  # answers wait for the slowest before them; more would only fill memory
+    with ProcessPoolExecutor(num_processes, mp_context=get_context("spawn")) as pool:
+        waiting: list[Future[Answer]] = []
+        rest = iter(paths)
+        try:
+            for path in rest:
+                waiting.append(pool.submit(inspect_one, path, options))
+                if len(waiting) >= window:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+        except BrokenProcessPool:
+            return
+
+
+def _alone(path: Path, options: Options) -> Answer:
+    """Inspect one suspect folder in a process of its own."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(inspect_one, path, options).result()
+        except BrokenProcessPool:
+            return failed(path, "the process that read it died (out of memory?)")
+
+
+def default_num_processes() -> int:
+    """Return the number of processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Progress:
+    """A bar on stderr while it is a terminal; silent otherwise."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._counts = {"ok": 0, "abstain": 0, "error": 0}
+        self._is_shown = sys.stderr.isatty() and total > 1
+
+    def advance(self, status: str) -> None:
+        """Count one more answer."""
+        self._done += 1
+        self._counts[status] += 1
+        if self._is_shown:
+            filled = 30 * self._done // self._total
+            counts = ", ".join(f"{count} {name}" for name, count in self._counts.items())
+            sys.stderr.write(f"\r[{'#' * filled}{'.' * (30 - filled)}] {self._done}/{self._total} {counts}")
+            sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Leave the bar's line."""
+        if self._is_shown:
+            sys.stderr.write("\n")
+
+    def summary(self) -> str:
+        """Return the counts as one line."""
+        return f"{self._done} adapters: " + ", ".join(f"{count} {name}" for name, count in self._counts.items())
