@@ -57,7 +57,7 @@ def _names_in(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names.add(node.value)
+            names.add(node.value.partition(":")[0])
     return {".".join(parts[: end + 1]) for parts in (name.split(".") for name in names) for end in range(len(parts))}
 
 
