@@ -29,7 +29,8 @@ def view_stored(raw: bytearray | memoryview, dtype: str) -> NDArray[np.generic]:
 
 def to_float64(stored: NDArray[np.generic], dtype: str) -> NDArray[np.float64]:
     """Return the values of stored numbers as a new C-contiguous float64 array of the same shape."""
-    return np.ascontiguousarray(_to_float(stored, dtype), dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is found by the caller, not told by numpy
+        return np.ascontiguousarray(_to_float(stored, dtype), dtype=np.float64)
 
 
 def _to_float(stored: NDArray[np.generic], dtype: str) -> NDArray[np.generic]:

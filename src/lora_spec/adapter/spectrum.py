@@ -48,7 +48,8 @@ def singular_values(a_blocks: Blocks, b_blocks: Blocks, *, rank: int, in_feature
     active = (squared_a > 0) & (squared_b > 0)
     if not active.any():
         return np.zeros(count)
-    values = _from_grams(gram_a[np.ix_(active, active)], gram_b[np.ix_(active, active)])
+    with np.errstate(all="ignore"):
+        values = _from_grams(gram_a[np.ix_(active, active)], gram_b[np.ix_(active, active)])
     if values is None:
         values = _from_triangles(a_blocks, b_blocks, active)
     return _padded(values, count)
@@ -72,7 +73,7 @@ def _gram(blocks: Iterable[Array]) -> Array:
 def _from_grams(gram_a: Array, gram_b: Array) -> Array | None:
     """Return the singular values, or None where rounding would leave too few digits."""
     # Balance: row i of A times d_i and column i of B by 1/d_i leaves B A as it is and takes out their scales.
-    root = (np.diagonal(gram_b) / np.diagonal(gram_a)) ** 0.25
+    root = np.diagonal(gram_b) ** 0.25 / np.diagonal(gram_a) ** 0.25
     balance = np.outer(root, root)
     if not np.isfinite(balance).all() or not balance.all():
         return None
