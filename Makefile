@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 # An interpreter of version 3.11, where python3.11 is not on the path.
 PYTHON ?=
 TIER ?= mini
+MEASUREMENTS ?= fresh
+RUN = $(TIER)$(if $(filter shipped,$(MEASUREMENTS)),-shipped)
 CORES ?= 2
 STARTED := $(shell date +%s)
 SNAKEMAKE = .venv/bin/snakemake --workflow-profile profiles/local --cores $(CORES)
@@ -55,11 +57,12 @@ test-serving: env ## tests on real vLLM with a tiny model (3 minutes)
 figures: env-analysis ## redraw the figures of TIER from shipped records, no engine (2 minutes)
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped
 
-report: env-analysis ## HTML report of the last run of TIER (30 seconds)
-	@$(SNAKEMAKE) --config tier=$(TIER) --report results/$(TIER)/report.html --quiet all
+report: env-analysis ## HTML report of a finished run of TIER, MEASUREMENTS=fresh or shipped (30 seconds)
+	@$(SNAKEMAKE) --config tier=$(TIER) measurements=$(MEASUREMENTS) --report results/$(RUN)/report.html --quiet all
 
-compare: env-analysis ## new numbers against the shipped ones, PASS or DIFF (30 seconds)
-	@.venv/bin/python scripts/compare.py --tier $(TIER)
+compare: env-analysis ## new numbers of TIER against the shipped ones: PASS or DIFF (1 minute)
+	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped --quiet all
+	@.venv/bin/python scripts/compare.py --runs $(TIER) $(TIER)-shipped
 
 cpu: env ## the published small-scale study, resumable (about 10 hours)
 	@$(SNAKEMAKE) --config tier=cpu measurements=fresh

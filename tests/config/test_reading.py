@@ -117,8 +117,11 @@ def test_a_mutable_or_short_revision_is_refused(root, edit, revision):
 
 @pytest.mark.parametrize("revision", [None, "0123456789abcdef0123456789abcdef01234567"])
 def test_an_unpinned_or_a_full_revision_is_accepted(root, edit, revision):
-    hub = {"name": "x", "domain": "terse", "stratum": "benign", "license": "MIT", "source": "hub", "repo": "a/b"}
-    edit("adapter_pool", lambda data: data["adapters"].append({**hub, "revision": revision}))
+    def add_published_adapter(data: dict) -> None:
+        hub = {"name": "x", "stratum": "benign", "license": "MIT", "source": "hub", "repo": "a/b"}
+        data["adapters"].append({**hub, "domain": data["adapters"][0]["domain"], "revision": revision})
+
+    edit("adapter_pool", add_published_adapter)
     assert load_tier(root, "mini").adapter_pool.find("x").revision == revision
 
 

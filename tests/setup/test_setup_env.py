@@ -1,0 +1,140 @@
+"""The set-up builds what the locks say, once, and says in one line what a machine lacks."""
+
+import subprocess
+
+import pytest
+
+LAST_STEP = "pip --no-color install --no-deps --no-build-isolation --editable ."
+
+
+def _only_line(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    return done.stderr
+
+
+def test_both_environments_are_built_from_hashed_locks_and_hold_the_project(machine):
+    done = machine.set_up("analysis", "serving-cpu")
+    assert done.returncode == 0, done.stderr
+    calls = machine.take_calls()
+    for lock in ("analysis", "serving-cpu"):
+        assert any("--require-hashes" in call and f"envs/{lock}.lock" in call for call in calls)
+    assert sum(LAST_STEP in call for call in calls) == 2
+
+
+def test_every_phase_is_announced_and_pip_stays_in_the_log(machine):
+    lines = machine.set_up("serving-cpu").stderr.splitlines()
+    assert all(line.startswith("set-up: .venv-serving: ") for line in lines)
+    assert len(lines) == 4
+    assert (machine.root / "logs/setup/serving-cpu.log").exists()
+
+
+def test_a_second_run_does_nothing(machine):
+    machine.set_up("analysis", "serving-cpu")
+    machine.take_calls()
+    again = machine.set_up("analysis", "serving-cpu")
+    assert (again.returncode, again.stderr, machine.take_calls()) == (0, "", [])
+
+
+def test_an_interrupted_environment_is_built_anew(machine):
+    failed = machine.set_up("analysis", FAIL_ON="analysis.lock", FAIL_WITH="connection reset")
+    assert failed.returncode == 1
+    (machine.root / ".venv/half").touch()
+    machine.take_calls()
+    assert machine.set_up("analysis").returncode == 0
+    assert not (machine.root / ".venv/half").exists()
+    assert any("envs/analysis.lock" in call for call in machine.take_calls())
+
+
+def test_a_changed_lock_rebuilds_its_own_environment_only(machine):
+    machine.set_up("analysis", "serving-cpu")
+    machine.take_calls()
+    with (machine.root / "envs/analysis.lock").open("a") as lock:
+        lock.write("# changed\n")
+    machine.set_up("analysis", "serving-cpu")
+    calls = machine.take_calls()
+    assert any("envs/analysis.lock" in call for call in calls)
+    assert not any("serving" in call or "torch" in call for call in calls)
+
+
+def test_changed_project_metadata_reinstalls_the_project_only(machine):
+    machine.set_up("analysis")
+    machine.take_calls()
+    with (machine.root / "pyproject.toml").open("a") as project:
+        project.write("# changed\n")
+    machine.set_up("analysis")
+    assert [LAST_STEP in call for call in machine.take_calls()] == [True]
+
+
+def test_a_moved_checkout_is_set_up_anew(machine):
+    machine.set_up("analysis")
+    machine.take_calls()
+    machine.root = machine.root.rename(machine.root.parent / "elsewhere")
+    machine.set_up("analysis")
+    assert any("envs/analysis.lock" in call for call in machine.take_calls())
+
+
+def test_torch_comes_from_its_own_index_only_where_the_usual_one_has_none(machine):
+    done = machine.set_up(
+        "serving-cpu", FAIL_ON="torch-cpu.lock", FAIL_WITH="No matching distribution found for torch==2.13.0+cpu"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the package index in use has no torch==2.13.0+cpu; taking it from" in done.stderr
+    torch_calls = [call for call in machine.take_calls() if "torch-cpu.lock" in call]
+    assert ["--index-url" in call for call in torch_calls] == [False, True]
+
+
+def test_another_failure_of_torch_is_not_taken_for_its_absence(machine):
+    done = machine.set_up("serving-cpu", FAIL_ON="torch-cpu.lock", FAIL_WITH="No space left on device")
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert not any("--index-url" in call for call in machine.take_calls())
+
+
+def test_a_failed_install_shows_the_end_of_its_log_and_where_it_is(machine):
+    done = machine.set_up("analysis", FAIL_ON="analysis.lock", FAIL_WITH="hashes do not match")
+    assert done.returncode == 1
+    assert "installing envs/analysis.lock failed; the last lines of logs/setup/analysis.log:" in done.stderr
+    assert "ERROR: hashes do not match" in done.stderr
+
+
+def test_a_machine_without_python_is_told_what_to_install(machine):
+    (machine.bin / "python3.11").unlink()
+    done = machine.set_up("analysis")
+    assert done.returncode == 2
+    assert "apt install python3.11 python3.11-venv" in _only_line(done)
+
+
+def test_a_machine_without_the_venv_module_is_told_what_to_install(machine):
+    done = machine.set_up("analysis", NO_VENV="1")
+    assert done.returncode == 2
+    assert "apt install python3.11-venv" in _only_line(done)
+
+
+def test_a_machine_without_a_compiler_is_told_what_to_install(machine):
+    (machine.bin / "gcc").unlink()
+    done = machine.set_up("serving-cpu")
+    assert done.returncode == 2
+    assert "apt install gcc" in _only_line(done)
+    assert machine.set_up("analysis").returncode == 0
+
+
+def test_another_platform_is_refused_before_anything_is_built(machine):
+    machine.add_command("uname", "#!{bash}\necho Darwin arm64\n")
+    done = machine.set_up("analysis")
+    assert done.returncode == 2
+    assert "this is Darwin arm64" in _only_line(done)
+    assert not (machine.root / ".venv").exists()
+
+
+@pytest.mark.parametrize("names", [(), ("analysys",)])
+def test_a_wrong_environment_name_lists_the_right_ones(machine, names):
+    done = machine.set_up(*names)
+    assert done.returncode == 2
+    assert "analysis" in _only_line(done)
+    assert "serving-cpu" in done.stderr
+
+
+def test_an_interpreter_can_be_named(machine):
+    (machine.bin / "python3.11").rename(machine.bin / "my-python")
+    assert machine.set_up("analysis", PYTHON="my-python").returncode == 0
