@@ -16,12 +16,13 @@ rule train_adapter:
         mem_mb=6000,
         runtime=60,
     params:
+        python=SERVING_PYTHON,
         code=code("train_adapter"),
         row=row_of,
     message:
         "Training adapter {wildcards.adapter}"
     shell:
-        "{SERVING_PYTHON} scripts/train_adapter.py --target {input.target} --row {params.row:q}"
+        "{params.python} scripts/train_adapter.py --target {input.target} --row {params.row:q}"
         " --answers resources/trajectories/{wildcards.run} --output {output} > {log} 2>&1"
 
 
@@ -36,12 +37,14 @@ rule freeze_prompts:
         mem_mb=500,
         runtime=5,
     params:
+        tier=TIER.name,
+        python=analysis_python(),
         code=code("freeze_prompts"),
         settings=as_json(TIER.prompts),
     message:
         "Freezing the prompts"
     shell:
-        "{ANALYSIS_PYTHON} scripts/freeze_prompts.py --settings {params.settings:q} --tier {TIER.name}"
+        "{params.python} scripts/freeze_prompts.py --settings {params.settings:q} --tier {params.tier}"
         " --output {output} > {log} 2>&1"
 
 
@@ -58,9 +61,11 @@ rule extract_features:
         mem_mb=1000,
         runtime=5,
     params:
+        tier=TIER.name,
+        python=analysis_python(),
         code=code("extract_features"),
     message:
         "Reading adapter {wildcards.adapter}"
     shell:
-        "{ANALYSIS_PYTHON} scripts/extract_features.py --adapter {input} --name {wildcards.adapter}"
-        " --tier {TIER.name} --output {output} > {log} 2>&1"
+        "{params.python} scripts/extract_features.py --adapter {input} --name {wildcards.adapter}"
+        " --tier {params.tier} --output {output} > {log} 2>&1"

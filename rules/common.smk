@@ -35,7 +35,6 @@ FIGURES = {
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
 }
-ANALYSIS_PYTHON = sys.executable
 SERVING_PYTHON = ".venv-serving/bin/python"
 # What counting reads of phase1_measurement.yaml, and what estimating reads: a change elsewhere reruns neither.
 COUNTING = (
@@ -66,6 +65,12 @@ def adapters_with_records():
 
 ADAPTERS = adapters_with_records()
 NUM_GPUS = 0 if TIER.models.engine.device == "cpu" else 1
+
+
+def analysis_python():
+    """Return this interpreter, as a path below the checkout where it lies there: params must not name machines."""
+    here = Path(sys.executable)
+    return str(here.relative_to(ROOT)) if here.is_relative_to(ROOT) else str(here)
 
 
 def plain(block):

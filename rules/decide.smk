@@ -14,13 +14,15 @@ rule fit_cost_model:
         mem_mb=1000,
         runtime=5,
     params:
+        tier=TIER.name,
+        python=analysis_python(),
         code=code("fit_cost_model"),
         settings=chosen(TIER.gate, "num_uncertainty_draws", "seed"),
     message:
         "Fitting the cost model"
     shell:
-        "{ANALYSIS_PYTHON} scripts/fit_cost_model.py --step-times {input} --settings {params.settings:q}"
-        " --tier {TIER.name} --output {output} > {log} 2>&1"
+        "{params.python} scripts/fit_cost_model.py --step-times {input} --settings {params.settings:q}"
+        " --tier {params.tier} --output {output} > {log} 2>&1"
 
 
 rule estimate_acceptance:
@@ -36,13 +38,15 @@ rule estimate_acceptance:
         mem_mb=1000,
         runtime=10,
     params:
+        tier=TIER.name,
+        python=analysis_python(),
         code=code("estimate_acceptance"),
         settings=chosen(TIER.phase1_measurement, *ESTIMATING),
     message:
         "Estimating acceptance and paired effects"
     shell:
-        "{ANALYSIS_PYTHON} scripts/estimate_acceptance.py --records {input} --settings {params.settings:q}"
-        " --tier {TIER.name} --output {output} > {log} 2>&1"
+        "{params.python} scripts/estimate_acceptance.py --records {input} --settings {params.settings:q}"
+        " --tier {params.tier} --output {output} > {log} 2>&1"
 
 
 rule phase3_predictor:
@@ -60,6 +64,8 @@ rule phase3_predictor:
         mem_mb=1000,
         runtime=10,
     params:
+        tier=TIER.name,
+        python=analysis_python(),
         code=code("phase3_predictor"),
         settings=as_json(
             {"gate": plain(TIER.gate), "domains": domains(), "context": pair_names()}
@@ -67,8 +73,8 @@ rule phase3_predictor:
     message:
         "Fitting the predictor, leaving one domain out at a time"
     shell:
-        "{ANALYSIS_PYTHON} scripts/phase3_predictor.py --features {input.features} --records {input.records}"
-        " --settings {params.settings:q} --tier {TIER.name}"
+        "{params.python} scripts/phase3_predictor.py --features {input.features} --records {input.records}"
+        " --settings {params.settings:q} --tier {params.tier}"
         " --output-dir results/{wildcards.run}/predictor > {log} 2>&1"
 
 
@@ -93,15 +99,17 @@ rule decide:
         mem_mb=1000,
         runtime=10,
     params:
+        tier=TIER.name,
+        python=analysis_python(),
         code=code("decide"),
         gate=as_json(TIER.gate),
         context=as_json(pair_names()),
     message:
         "Deciding"
     shell:
-        "{ANALYSIS_PYTHON} scripts/decide.py --features {input.features} --measured {input.measured}"
+        "{params.python} scripts/decide.py --features {input.features} --measured {input.measured}"
         " --predictions {input.predictions} --cost-model {input.cost_model} --gate {params.gate:q} --context {params.context:q}"
-        " --tier {TIER.name} --output-dir results/{wildcards.run}/verdicts > {log} 2>&1"
+        " --tier {params.tier} --output-dir results/{wildcards.run}/verdicts > {log} 2>&1"
 
 
 rule verdicts:

@@ -27,12 +27,13 @@ rule join_tables:
         mem_mb=1000,
         runtime=5,
     params:
+        python=analysis_python(),
         code=code("join_tables"),
         settings=as_json(study_settings()),
     message:
         "Joining tables"
     shell:
-        "{ANALYSIS_PYTHON} scripts/join_tables.py --measured {input.measured} --predictions {input.predictions}"
+        "{params.python} scripts/join_tables.py --measured {input.measured} --predictions {input.predictions}"
         " --cost-model {input.cost_model} --step-times {input.step_times} --verdicts {input.verdicts}"
         " --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log} 2>&1"
 
@@ -57,12 +58,13 @@ rule plot_figure:
         mem_mb=1000,
         runtime=5,
     params:
+        python=analysis_python(),
         code=code("plot_figure"),
         figure=figure_name,
     message:
         "Drawing {wildcards.figure}"
     shell:
-        "{ANALYSIS_PYTHON} scripts/plot_figure.py --table {input} --figure {params.figure}"
+        "{params.python} scripts/plot_figure.py --table {input} --figure {params.figure}"
         " --output-dir results/{wildcards.run}/figures > {log} 2>&1"
 
 
@@ -86,11 +88,12 @@ rule write_verdict_table:
         mem_mb=500,
         runtime=5,
     params:
+        python=analysis_python(),
         code=code("write_verdict_table"),
     message:
         "Writing the verdict table"
     shell:
-        "{ANALYSIS_PYTHON} scripts/write_verdict_table.py --table {input} --stem results/{wildcards.run}/verdicts"
+        "{params.python} scripts/write_verdict_table.py --table {input} --stem results/{wildcards.run}/verdicts"
         " > {log} 2>&1"
 
 

@@ -24,6 +24,7 @@ rule phase1_collect:
         runtime=120,
         gpu=NUM_GPUS,
     params:
+        python=SERVING_PYTHON,
         code=code("phase1_collect"),
         names=ADAPTERS,
         adapters=named_dirs(ADAPTERS),
@@ -33,7 +34,7 @@ rule phase1_collect:
     message:
         "Measuring the acceptance of {params.names} on vLLM"
     shell:
-        "{SERVING_PYTHON} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
+        "{params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
         " --names {params.names} --target {input.target} --drafter {input.drafter} --adapters {params.adapters}"
         " --output-dir results/{wildcards.run}/acceptance > {log} 2>&1"
 
@@ -56,6 +57,8 @@ rule profile_cost:
         runtime=60,
         gpu=NUM_GPUS,
     params:
+        tier=TIER.name,
+        python=SERVING_PYTHON,
         code=code("profile_cost"),
         adapters=named_dirs(timed_adapters()),
         settings=as_json(TIER.phase1_measurement.step_time),
@@ -63,6 +66,6 @@ rule profile_cost:
     message:
         "Timing engine steps for every depth and batch size"
     shell:
-        "{SERVING_PYTHON} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
-        " --adapters {params.adapters} --settings {params.settings:q} --engine {params.engine:q} --tier {TIER.name}"
+        "{params.python} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
+        " --adapters {params.adapters} --settings {params.settings:q} --engine {params.engine:q} --tier {params.tier}"
         " --output {output} > {log} 2>&1"

