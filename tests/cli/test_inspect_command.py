@@ -126,7 +126,9 @@ def test_help_imports_no_subcommand():
     assert all(name in done.stdout for name in COMMANDS)
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["inspect"], ["inspect", "--runtime", "x", "y"], ["inspect", "x", "--jobs", "0"]]
+@pytest.mark.parametrize(
+    "words",
+    [[], ["nonsense"], ["inspect"], ["inspect", "--runtime", "x", "y"], ["inspect", "x", "--jobs", "0"]],
 )
 def test_wrong_usage_exits_with_2(words, capsys):
     assert main(words) == 2

@@ -7,6 +7,7 @@ Reference: Thompson 1968, "Regular expression search algorithm".
 """
 
 import re
+import warnings
 from dataclasses import dataclass, field
 
 MAX_STATES = 4000
@@ -164,7 +165,7 @@ class _Compiler:
         return first, last
 
     def consume(self, text: str) -> tuple[int, int]:
-        first, last = self.new(accepts=re.compile(text)), self.new()
+        first, last = self.new(accepts=_compile_one(text)), self.new()
         self.join(first, last)
         return first, last
 
@@ -188,6 +189,16 @@ class _Compiler:
         text = self.pattern[self.at : at + 1]
         self.at = at + 1
         return text
+
+
+def _compile_one(text: str) -> re.Pattern[str]:
+    """Return the pattern of one character: a dot, a class or an escape, which no engine can hang on."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(text)
+    except re.error as err:
+        raise NotEvaluableError(f"class {text[:40]!a}: {err}") from err
 
 
 class Automaton:

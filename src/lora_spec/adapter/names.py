@@ -42,7 +42,7 @@ class ParsedName(NamedTuple):
 def parse_name(name: str) -> ParsedName:
     """Take a tensor name apart, by the rules of the inspection contract."""
     words = name.split(".")
-    kept = [word for word in words if word not in WRAPPER_WORDS] or [""]
+    kept = [word for word in words if word not in WRAPPER_WORDS]
     has_wrappers = len(kept) < len(words)
     kept, num_prefixes, had_leading_module = _strip_leading(kept)
     factor = _split_factor(kept)
@@ -66,14 +66,16 @@ def _strip_leading(words: list[str]) -> tuple[list[str], int, bool]:
         elif words[:1] == ["module"] and len(words) > 1:
             words, had_leading_module = words[1:], True
         else:
-            return words, num_prefixes, had_leading_module
+            return words or [""], num_prefixes, had_leading_module
 
 
 def _split_factor(words: list[str]) -> tuple[str, str, bool, str | None] | None:
     without_weight = words[:-1] if words[-1:] == ["weight"] else words
     has_weight = len(without_weight) < len(words)
     for back in (1, 2):
-        mark = without_weight[-back] if len(without_weight) >= back else ""
+        if len(without_weight) < back:
+            break
+        mark = without_weight[-back]
         adapter_name = without_weight[-1] if back == 2 else None
         if mark in ("lora_A", "lora_B") and has_weight:
             return ".".join(without_weight[:-back]), mark, False, adapter_name
