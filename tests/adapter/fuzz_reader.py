@@ -135,12 +135,30 @@ def damage_experts(rng: random.Random, config: dict[str, Any], tensors: dict[str
     config["r"] = rng.choice((1, 2, 3, 4))
 
 
+def add_tensors(rng: random.Random, config: dict[str, Any], tensors: dict[str, kit.Tensor]) -> None:
+    """Add tensors that are no factors."""
+    words = (
+        "lora_magnitude_vector",
+        "bias",
+        "weight",
+        "base_layer.weight",
+        "lora_B.bias",
+        "lora_diag",
+        "inv_freq",
+        "x",
+    )
+    for _ in range(rng.randrange(1, 4)):
+        module = rng.choice(("model.layers.0.self_attn.q_proj", "lm_head", "model.embed_tokens", "model.norm", "a"))
+        shape = rng.choice(((16,), (16, 16), (4,), ()))
+        tensors[f"{kit.PREFIX}{module}.{rng.choice(words)}"] = kit.store(np.full(shape, rng.random()))
+
+
 def damage_nothing(rng: random.Random, config: dict[str, Any], tensors: dict[str, kit.Tensor]) -> None:
     """Leave the folder sound, for damage to its bytes."""
 
 
 DAMAGES: tuple[Callable[..., None], ...] = (
-    *(damage_config, damage_names, damage_shapes, damage_experts, damage_nothing),
+    *(damage_config, damage_names, damage_shapes, damage_experts, add_tensors, damage_nothing),
 )
 
 
