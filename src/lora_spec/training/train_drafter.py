@@ -33,7 +33,7 @@ def train_drafter(
     output: Path,
     early_output: Path,
 ) -> list[dict[str, Any]]:
-    """Write a drafter's layers, and those of its first checkpoint, and return its learning curve.
+    """Write a drafter's layers, and those of its early checkpoint, and return its learning curve.
 
     Parameters
     ----------
@@ -64,9 +64,15 @@ def train_drafter(
     def follow(step: int, curve: list[dict[str, Any]]) -> None:
         curve[-1] |= held_out_acceptance(drafter, heldout)
         sys.stderr.write(f"{json.dumps(curve[-1])}\n")
-        if not early.exists():
+        if step == training["early_step"]:
             save_drafter_layers(drafter, early, metadata={"step": str(step)})
 
+    num_saves = training["early_step"] / training["save_every_steps"]
+    if num_saves != int(num_saves):
+        raise TrainingError(
+            f"early_step {training['early_step']} is no checkpoint: make it a multiple of save_every_steps "
+            f"{training['save_every_steps']}"
+        )
     curve = distil(
         drafter,
         target,
