@@ -35,3 +35,11 @@ def test_a_finished_block_replaces_what_was_there(tmp_path):
     with atomic_dir(out) as part:
         (part / "file").write_text("new")
     assert [path.name for path in out.iterdir()] == ["file"]
+
+
+def test_the_directory_and_its_files_are_as_readable_as_their_parent(tmp_path):
+    tmp_path.chmod(0o755)
+    with atomic_dir(tmp_path / "out") as part:
+        (part / "file").touch(mode=0o600)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "out" / "file").stat().st_mode & 0o777 == 0o644

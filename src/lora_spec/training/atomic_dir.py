@@ -17,8 +17,11 @@ def atomic_dir(out_dir: Path) -> Iterator[Path]:
     part = Path(tempfile.mkdtemp(prefix=f".{out_dir.name}.part-", dir=out_dir.parent))
     try:
         yield part
-        # mkdtemp is private to its owner; a result is as readable as its parent.
-        part.chmod(out_dir.parent.stat().st_mode & 0o777)
+        # mkdtemp and safetensors write for their owner alone; a result is as readable as its parent.
+        mode = out_dir.parent.stat().st_mode
+        part.chmod(mode & 0o777)
+        for path in part.rglob("*"):
+            path.chmod(mode & (0o777 if path.is_dir() else 0o666))
         if out_dir.exists():
             shutil.rmtree(out_dir)
         part.rename(out_dir)
