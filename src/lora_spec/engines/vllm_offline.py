@@ -145,13 +145,21 @@ class VllmOfflineEngine(Engine):
         """Run all requests to their end."""
         for request in requests:
             self._check_length(request)
-        outputs = self._llm.generate(
+        outputs = self._run(
             [{"prompt_token_ids": list(request.prompt_token_ids)} for request in requests],
             [self._sampling(request) for request in requests],
             lora_request=[self._lora_request(request.adapter) for request in requests],
-            use_tqdm=False,
         )
         return [_completion(request, output) for request, output in zip(requests, outputs, strict=True)]
+
+    def _run(self, *arguments: Any, **options: Any) -> Any:
+        self._core()
+        try:
+            return self._llm.generate(*arguments, use_tqdm=False, **options)
+        except (RuntimeError, ValueError, OSError, AssertionError) as err:
+            # Requests left inside a failed engine would be counted with the next ones.
+            self.close()
+            raise EngineError(f"vLLM failed while generating ({err}); the engine is closed, open another") from err
 
     def _check_length(self, request: GenerationRequest) -> None:
         # A whole batch loses its drafts where one request comes within a draft of the model's length.

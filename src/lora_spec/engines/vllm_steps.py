@@ -7,6 +7,9 @@ from typing import Any
 from lora_spec.engines.base import DecodeTiming
 from lora_spec.errors import EngineError
 
+# Prefills of a batch share a step; one step per prompt is already far more than needed.
+_MAX_RAMP_UP_STEPS = 500
+
 
 def time_steps(engine: Any, ids: Sequence[str], *, num_steps: int, num_warmup_steps: int) -> DecodeTiming:
     """Step until every request has decoded ``num_warmup_steps`` times, then time the steps."""
@@ -20,8 +23,14 @@ def time_steps(engine: Any, ids: Sequence[str], *, num_steps: int, num_warmup_st
             prompts[output.request_id] = len(output.prompt_token_ids)
         return len(outputs)
 
-    num_full_steps = 0
+    num_full_steps = num_steps_run = 0
     while num_full_steps <= num_warmup_steps:
+        num_steps_run += 1
+        if num_steps_run > _MAX_RAMP_UP_STEPS + num_warmup_steps:
+            raise EngineError(
+                f"{len(ids)} requests never decoded together: the cache is too small for this batch, or it holds more "
+                "adapters than max_loras; give kv_cache_gib, max_loras or lower the batch size"
+            )
         # The first full step may still hold a prefill; those after it are pure decoding.
         num_full_steps = num_full_steps + 1 if advance() == len(ids) else 0
     step_ms, contexts = [], []
