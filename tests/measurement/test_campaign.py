@@ -1,0 +1,70 @@
+"""What a campaign plans, from config alone, and what it refuses to run."""
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lora_spec.config import load_tier
+from lora_spec.errors import ConfigError, MeasurementError
+from lora_spec.measurement.campaign import execute_campaign, plan_campaign, unpinned_inputs
+from lora_spec.measurement.tier_campaign import campaign_of
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return campaign_of(load_tier(ROOT, "mini"))
+
+
+def test_plan_lists_every_adapter_with_its_own_and_the_common_prompts(mini):
+    plan = plan_campaign(mini)
+    assert [item["adapter"]["name"] for item in plan["adapters"]] == [row["name"] for row in mini.rows]
+    for item in plan["adapters"]:
+        own, common = item["prompt_sets"]
+        assert (own["prompt_set"], common["prompt_set"]) == ("own", "common")
+        assert own["domain"] == item["adapter"]["domain"]
+
+
+def test_named_adapters_only(mini):
+    tier = load_tier(ROOT, "mini")
+    name = mini.rows[0]["name"]
+    assert [row["name"] for row in campaign_of(tier, names=[name]).rows] == [name]
+    with pytest.raises(ConfigError, match="no adapter 'nobody'"):
+        campaign_of(tier, names=["nobody"])
+
+
+def test_unpinned_revision_plans_and_does_not_run(mini):
+    hub = {"kind": "hub", "repo": "owner/model", "revision": None}
+    loose = dataclasses.replace(mini, pair={**mini.pair, "target": {**mini.pair["target"], "source": hub}})
+    assert unpinned_inputs(mini) == []
+    assert plan_campaign(loose)["unpinned"] == ["target"]
+    with pytest.raises(MeasurementError, match="40 hex digits"):
+        next(execute_campaign(loose, target=Path("t"), drafter=Path("d"), adapters={}))
+
+
+def test_missing_adapter_folder_is_refused_before_any_engine_starts(mini):
+    with pytest.raises(MeasurementError, match="no folder given"):
+        next(execute_campaign(mini, target=Path("t"), drafter=Path("d"), adapters={}))
+
+
+@pytest.mark.parametrize("folder", ["configs", "configs/cpu", "configs/mini"])
+def test_script_plans_without_an_engine(tmp_path, folder):
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(ROOT / "scripts" / "phase1_collect.py"),
+            "--config",
+            str(ROOT / folder / "phase1_measurement.yaml"),
+            "--output-dir",
+            str(tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"evidence": "contract-only"' in (tmp_path / "plan.json").read_text()
