@@ -73,7 +73,7 @@ class DistillationConfig(ConfigModel):
     num_epochs: PositiveCount = Field(description="Passes over the trajectories.")
     learning_rate: Positive = Field(description="Peak learning rate of AdamW, decaying to zero.")
     batch_tokens: PositiveCount = Field(description="Tokens per optimiser step, padding not counted.")
-    num_top_targets: PositiveCount = Field(description="Most likely tokens of the target that are matched per position.")
+    num_top_targets: PositiveCount = Field(description="Most likely target tokens that are matched per position.")
     num_sampled_tokens: Count = Field(
         description="Tokens outside the text drawn per step to stand for the rest of the vocabulary."
     )

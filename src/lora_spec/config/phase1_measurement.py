@@ -10,8 +10,8 @@ from lora_spec.config.fields import (
     Count,
     Depth,
     Fraction,
+    NonNegative,
     OpenFraction,
-    Positive,
     PositiveCount,
     PositiveDepth,
     Seed,
@@ -28,9 +28,10 @@ class StepTimeConfig(ConfigModel):
     num_warmup_steps: Count = Field(description="Untimed steps before them: the first steps fill caches.")
     num_context_tokens: PositiveCount = Field(description="Prompt tokens per request: attention grows with them.")
     lora_rank: PositiveCount = Field(description="Rank of the adapter served while timing.")
-    max_load_per_core: Positive = Field(
-        description="Load average per core above which a cell is invalid: something else was running."
+    max_other_cores: NonNegative = Field(
+        description="Cores that other processes may use during a cell; above it the cell is discarded and run again."
     )
+    seed: Seed = Field(description="Seed of the order in which the cells of a trial run.")
 
     @model_validator(mode="after")
     def _depths_hold_zero_once(self) -> "StepTimeConfig":
