@@ -42,7 +42,7 @@ test: env lint test-unit test-serving ## style, unit, workflow and serving tests
 lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/ruff check --quiet .
 	@.venv/bin/ruff format --check --quiet .
-	@.venv/bin/snakefmt --check --quiet Snakefile rules
+	@.venv/bin/snakefmt --check Snakefile rules 2>logs/setup/snakefmt.log || { cat logs/setup/snakefmt.log; exit 1; }
 	@.venv/bin/lint-imports --no-cache >logs/setup/lint-imports.log || { cat logs/setup/lint-imports.log; exit 1; }
 	@.venv/bin/snakemake --lint >logs/setup/snakemake-lint.log 2>&1 || { cat logs/setup/snakemake-lint.log; exit 1; }
 	@echo "style and structure: clean"
