@@ -251,13 +251,13 @@ def run(count: int, seed: int, numbers: Any = None) -> Counter[str]:
             folder = scratch / "adapter"
             folder.mkdir()
             write_input(number, seed, folder)
-            started = time.monotonic()
+            started = time.process_time()  # not by the clock: other work on the machine is no fault of the reader
             try:
                 statuses[check_answer(folder)] += 1
             except BaseException:
                 print(f"input {number} of seed {seed} breaks the contract", file=sys.stderr)
                 raise
-            if time.monotonic() - started > SLOW_S:
+            if time.process_time() - started > SLOW_S:
                 raise TimeoutError(f"input {number} of seed {seed} took more than {SLOW_S} s")
             shutil.rmtree(folder)
     finally:

@@ -12,7 +12,7 @@ from lora_spec.adapter.modules import Module
 from lora_spec.adapter.shards import WeightFiles
 
 Array = NDArray[np.float64]
-_BLOCK_ELEMENTS = 2**18  # 2 MB of float64: stays in the cache between decoding and multiplying
+_BLOCK_ELEMENTS = 2**15  # 256 KB of float64: stays in the cache from decoding to multiplying
 _WHOLE_BYTES = 128 * 2**20  # larger tensors are read in pieces
 
 

@@ -1,5 +1,6 @@
 """Inspect many folders at once: parallel processes, answers in order, one bad adapter never stops the rest."""
 
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 
 from lora_spec.adapter import inspect_adapter
 from lora_spec.adapter.printing import printable
+from lora_spec.errors import LoraSpecError
 
 _FEW = 8  # so few folders are done before a second process has started
 
@@ -35,6 +37,10 @@ def inspect_one(path: Path, options: Options) -> Answer:
         line = f"{printable(path, 400)}: {inspection.status}: {inspection.message}"
         if inspection.modules and inspection.status != "error":
             line = _extend(path, inspection, options, data, line)
+    except LoraSpecError as err:
+        if options.base is None:
+            return failed(path, str(err))
+        raise  # the base model is one for all: wrong usage, not a wrong adapter
     except Exception as err:  # the last line of defence of a reader of hostile files: never a traceback
         return failed(path, f"{type(err).__name__}: {err}; this is a fault of lora-spec, please report it")
     return Answer(data, line)
@@ -51,8 +57,21 @@ def _extend(path: Path, inspection: Any, options: Options, data: dict[str, Any],
     if options.base is not None:
         from lora_spec.features.relative import relative_to_base
 
-        data["base"] = relative_to_base(path, inspection, options.base)
+        relative = relative_to_base(path, inspection, options.base)
+        data["base"] = relative.to_dict()
+        line += _tell_base(relative)
     return line
+
+
+def _tell_base(relative: Any) -> str:
+    text = ""
+    for what, names in (("names unknown to the base", relative.unmatched), ("other sizes", relative.misfits)):
+        if names:
+            text += f"\n  base: {len(names)} modules have {what}, such as {names[0]}: is this the right base?"
+    if relative.columns is not None:
+        size = 100 * math.exp(relative.columns.values["base_log_relative_fro"])
+        text += f"\n  base: the update is {size:.3g} % of the adapted weights (Frobenius)"
+    return text
 
 
 def failed(path: Path, reason: str) -> Answer:

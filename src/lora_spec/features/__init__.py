@@ -1,10 +1,17 @@
 """Turns an adapter into numbers that do not depend on how B*A is factored; knows nothing of acceptance."""
 
-from lora_spec.features.columns import CheckpointMetaColumns, CheckpointOnlyColumns, ColumnError, matrix_of
+from lora_spec.features.columns import (
+    CheckpointBaseColumns,
+    CheckpointMetaColumns,
+    CheckpointOnlyColumns,
+    ColumnError,
+    matrix_of,
+)
 from lora_spec.features.extraction import AdapterFeatures, extract_features, features_record
 
 __all__ = [
     "AdapterFeatures",
+    "CheckpointBaseColumns",
     "CheckpointMetaColumns",
     "CheckpointOnlyColumns",
     "ColumnError",

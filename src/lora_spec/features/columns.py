@@ -65,6 +65,23 @@ class CheckpointOnlyColumns(ColumnValues):
     )
 
 
+class CheckpointBaseColumns(ColumnValues):
+    """Numbers of the update relative to the base model's weights; no run of any model."""
+
+    mode = "checkpoint_base"
+    names = (
+        "base_log_relative_fro",
+        "base_log_relative_fro_largest",
+        "base_log_relative_spectral_largest",
+        "base_unmatched_energy_share",
+        "base_adapted_layer_share",
+        "base_alignment_mean",
+        "base_input_overlap_mean",
+        "base_output_overlap_mean",
+        *(f"base_log_relative_fro_{third}" for third in THIRDS),
+    )
+
+
 class CheckpointMetaColumns(ColumnValues):
     """What the config says about the training: rank, alpha, dropout, initialisation, size."""
 
