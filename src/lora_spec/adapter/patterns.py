@@ -170,6 +170,8 @@ def check_pattern(pattern: Any) -> str | None:
     """Return the code of what is wrong with a pattern, or None."""
     if not isinstance(pattern, str):
         return "E_CONFIG_VALUE"
+    if len(pattern) <= MAX_PATTERN_CHARACTERS and re.fullmatch(_PLAIN, pattern):
+        return None  # a plain name, as EVA writes them by the thousand
     if is_unsafe(pattern):
         return "E_PATTERN_UNSAFE"
     return None if is_regular_expression(pattern) else "E_CONFIG_VALUE"
