@@ -1,0 +1,90 @@
+"""Both campaigns of a tier, from the scripts' own library calls, on real vLLM and the tiny pair."""
+
+from pathlib import Path
+
+import pytest
+
+from lora_spec.measurement.campaign import Campaign, execute_campaign
+from lora_spec.measurement.cost_profile import profile_cost
+from lora_spec.measurement.summary import SummarySettings, summarise_record
+from lora_spec.records import PromptRecord, StepTimeCell
+from lora_spec.training.frozen_prompts import FrozenPrompts
+
+pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
+
+ENGINE = {
+    "dtype": "float32",
+    "max_model_len": 160,
+    "max_num_seqs": 8,
+    "max_lora_rank": 8,
+    "enforce_eager": True,
+    "kv_cache_gib": 1,
+    "num_threads": 1,
+}
+
+
+def _prompts(prompt_set, domain):
+    words = tuple(" ".join(f"w{(7 * i + 3 * j) % 190}" for j in range(4 + i)) for i in range(6))
+    return FrozenPrompts(prompt_set, "evaluation", domain, words, 20, 0.0, "CC0-1.0", f"{domain}-hash")
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    rows = [{"name": name, "domain": "words", "source": "shipped"} for name in ("weak", "zero")]
+    return Campaign(
+        rows=tuple(rows),
+        phase1={"num_speculative_tokens": 3, "max_depth": 4, "min_drafts": 8, "num_warmup_prompts": 1},
+        prompts=(_prompts("own", "words"), _prompts("common", "chat")),
+        engine=ENGINE,
+        pair={"target": {"source": {"kind": "shipped"}}},
+    )
+
+
+@pytest.fixture(scope="module")
+def payloads(campaign, pair, adapters):
+    target, drafter = map(Path, pair)
+    folders = {name: Path(ref.path) for name, ref in adapters.items()}
+    return dict(execute_campaign(campaign, target=target, drafter=drafter, adapters=folders))
+
+
+def _sums(payload, source, depth):
+    records = [PromptRecord.from_dict(item) for item in payload[source]]
+    return {(r.prompt_set, r.arm, r.prompt_id): r.counts for r in records if r.counts.num_speculative_tokens == depth}
+
+
+@pytest.mark.parametrize("name", ["weak", "zero"])
+def test_replay_equals_the_engines_counters_prompt_by_prompt(payloads, name):
+    live, replay = _sums(payloads[name], "live", 3), _sums(payloads[name], "replay", 3)
+    assert len(live) == 24
+    assert live == replay
+
+
+def test_zero_update_changes_nothing(payloads):
+    how = SummarySettings(num_speculative_tokens=3, min_drafts=8, level=0.9, num_bootstrap_draws=50, seed=0)
+    for effect in summarise_record(payloads["zero"], how)["effects"]:
+        assert effect["counts"]["base"] == effect["counts"]["adapted"]
+        assert effect["acceptance_length_difference"]["estimate"] == 0
+
+
+def test_step_times_cover_every_depth_batch_size_and_trial(pair, adapters):
+    target, drafter = map(Path, pair)
+    step_time = {
+        "depths": [0, 2],
+        "batch_sizes": [1, 4],
+        "num_trials": 3,
+        "num_steps": 3,
+        "num_warmup_steps": 1,
+        "num_context_tokens": 32,
+        "max_other_cores": 64.0,
+        "seed": 0,
+    }
+    lines = []
+    payload = profile_cost(
+        step_time, ENGINE, target=target, drafter=drafter, adapters={"weak": Path(adapters["weak"].path)},
+        report=lines.append,
+    )  # fmt: skip
+    cells = [StepTimeCell.from_dict(cell) for cell in payload["cells"]]
+    keys = {(c.num_speculative_tokens, c.batch_size, c.trial) for c in cells}
+    assert keys == {(k, b, t) for k in (0, 2) for b in (1, 4) for t in range(3)}
+    assert len(lines) == len(cells)
+    assert all(len(cell.step_ms) == 3 and min(cell.step_ms) > 0 for cell in cells)
