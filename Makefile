@@ -11,7 +11,7 @@ MEASUREMENTS ?= fresh
 RUN = $(TIER)$(if $(filter shipped,$(MEASUREMENTS)),-shipped)
 CORES ?= 2
 STARTED := $(shell date +%s)
-SNAKEMAKE = .venv/bin/snakemake --workflow-profile profiles/local --cores $(CORES)
+SNAKEMAKE = tools/alone.sh .venv/bin/snakemake --nolock --workflow-profile profiles/local --cores $(CORES)
 
 export PYTHONUTF8 := 1
 export PYTHONNOUSERSITE := 1
