@@ -8,9 +8,15 @@ pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
 DEPTHS = {"json": 1, "upper": 0}
 
 
+class _Request(SimpleNamespace):
+    """A stand-in that the scheduler can keep in sets, as it does with its own."""
+
+    __hash__ = object.__hash__
+
+
 def _request(adapter):
     lora = adapter and SimpleNamespace(name=adapter)
-    return SimpleNamespace(
+    return _Request(
         lora_request=lora,
         spec_token_ids=[],
         num_computed_tokens=10,
