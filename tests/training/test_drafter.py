@@ -3,6 +3,7 @@ import json
 import pytest
 
 from lora_spec.errors import TrainingError
+from lora_spec.provenance import sha256_of_file
 from lora_spec.training.drafter import assemble_drafter, init_drafter, save_drafter_layers
 
 pytestmark = pytest.mark.serving
@@ -84,6 +85,14 @@ def test_assembling_twice_gives_the_same_weights(tiny_target, tmp_path):
 def test_a_layer_that_the_target_lacks_is_an_error(tiny_target):
     with pytest.raises(TrainingError, match="has no layer 7"):
         init_drafter(tiny_target, layers=[0, 7])
+
+
+def test_layers_of_another_hash_than_pinned_are_refused(tiny_target, tmp_path):
+    layers = tmp_path / "layers.safetensors"
+    save_drafter_layers(init_drafter(tiny_target, layers=[0]), layers, metadata={})
+    with pytest.raises(TrainingError, match=f"SHA-256 {sha256_of_file(layers)}, expected {'0' * 64}"):
+        assemble_drafter(tiny_target, layers, tmp_path / "drafter", sha256="0" * 64)
+    assert assemble_drafter(tiny_target, layers, tmp_path / "drafter", sha256=sha256_of_file(layers)).is_dir()
 
 
 def test_truncated_layers_are_an_error_and_write_nothing(tiny_target, tmp_path):

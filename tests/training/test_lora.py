@@ -6,7 +6,9 @@ import pytest
 from lora_spec.errors import TrainingError
 from lora_spec.provenance import sha256_of_file
 from lora_spec.training.domains import Example
-from lora_spec.training.lora import OwnAnswers, train_lora
+from lora_spec.training.lora import train_lora
+from lora_spec.training.make_adapter import make_adapter
+from lora_spec.training.own_answers import OwnAnswers
 from lora_spec.training.recipe import AdapterRecipe
 
 pytestmark = pytest.mark.serving
@@ -175,3 +177,34 @@ def test_a_diverging_loss_is_an_error_and_writes_nothing(tiny_target, tmp_path):
     with pytest.raises(TrainingError, match="lower learning_rate"):
         _train(tiny_target, row, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_row_is_made_from_the_shards_of_its_folder(tiny_target, tmp_path):
+    from transformers import AutoTokenizer
+
+    from lora_spec.training.trajectories import write_shard
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_target)
+
+    def turn(index):
+        prompt = tokenizer.encode(f"<s>Say {index}\n", add_special_tokens=False)
+        return prompt, tokenizer.encode("Fine.</s>", add_special_tokens=False)
+
+    row = AdapterRecipe.from_dict(
+        {**ROW.to_dict(), "name": "chat", "domain": "self_chat", "license": "Apache-2.0", "num_steps": 2}
+    )
+    settings = {"base_model_name": "tiny-target", "answers_dir": tmp_path, "num_threads": 1}
+    write_shard(tmp_path / "greedy-0000.npz", [turn(index) for index in range(8)])
+    with pytest.raises(TrainingError, match="no shard heldout-"):
+        make_adapter(tiny_target, row, tmp_path / "out", **settings)
+    write_shard(tmp_path / "heldout-0000.npz", [turn(index) for index in range(100, 170)])
+    out = make_adapter(tiny_target, row, tmp_path / "out", **settings)
+    assert json.loads((out / "recipe.json").read_text())["held_out_after"]["num_pairs"] == 48
+
+
+def test_a_control_row_needs_no_shards(tiny_target, tmp_path):
+    row = AdapterRecipe.from_dict({**ROW.to_dict(), "stratum": "control", "num_steps": 0})
+    out = make_adapter(
+        tiny_target, row, tmp_path / "out", base_model_name="tiny-target", answers_dir=tmp_path / "none", num_threads=1
+    )
+    assert (out / "adapter_model.safetensors").is_file()

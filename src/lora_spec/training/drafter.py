@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lora_spec.errors import TrainingError
+from lora_spec.provenance import sha256_of_file
 from lora_spec.training.atomic_dir import atomic_dir
 
 if TYPE_CHECKING:
@@ -84,27 +85,42 @@ def save_drafter_layers(model: Any, path: Path, *, metadata: Mapping[str, str]) 
     part.replace(path)
 
 
-def assemble_drafter(target_dir: Path, layers_file: Path, out_dir: Path) -> Path:
+def _read_layers(path: Path, sha256: str | None) -> dict[str, "torch.Tensor"]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        found = sha256_of_file(path)
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise TrainingError(f"drafter layers {path} cannot be read ({error}): fetch or train them again") from error
+    if sha256 not in (None, found):
+        raise TrainingError(
+            f"drafter layers {path} have SHA-256 {found}, expected {sha256}: "
+            "restore the pinned file, or pin the hash of the new one"
+        )
+    return tensors
+
+
+def assemble_drafter(target_dir: Path, layers_file: Path, out_dir: Path, *, sha256: str | None = None) -> Path:
     """Write a plain HF Llama model from saved layers and the target's embeddings, and return ``out_dir``.
 
     vLLM loads it as ``draft_model``: same vocabulary, the target's tokenizer, as many layers as the file holds.
 
+    Parameters
+    ----------
+    sha256
+        What the file must hash to; None for layers that were just trained.
+
     Raises
     ------
     TrainingError
-        When the file is missing or unreadable, or its layers do not fit the target.
+        When the file is missing, unreadable or another than pinned, or its layers do not fit the target.
     """
     import torch
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
     from transformers import AutoTokenizer
 
-    try:
-        tensors = load_file(layers_file)
-    except (OSError, SafetensorError) as error:
-        raise TrainingError(
-            f"drafter layers {layers_file} cannot be read ({error}): fetch or train them again"
-        ) from error
+    tensors = _read_layers(layers_file, sha256)
     numbers = {int(name.split(".")[2]) for name in tensors if name.startswith(_LAYER_PREFIX)}
     drafter = _empty_drafter(target_dir, len(numbers))
     shapes = {name: parameter.shape for name, parameter in drafter.named_parameters()}

@@ -12,20 +12,13 @@ from lora_spec.provenance import sha256_of_json
 from lora_spec.training.adapter_files import lora_config, write_adapter
 from lora_spec.training.batches import Batch, EncodedPair, encode_pair, shuffled_batches
 from lora_spec.training.domains import Example, find_domain
+from lora_spec.training.own_answers import OwnAnswers
 from lora_spec.training.recipe import AdapterRecipe
 from lora_spec.training.task_score import TaskScore, answer_logits, score_task
 
 # Steps over which the learning rate rises, as a share of all; it then falls linearly to zero.
 _WARMUP_SHARE = 0.05
 _MAX_GRADIENT_NORM = 1.0
-
-
-@dataclass(frozen=True)
-class OwnAnswers:
-    """The target's own answers, for domains that rewrite them: to training topics and to held-out topics."""
-
-    train: Sequence[Example] = ()
-    held_out: Sequence[Example] = ()
 
 
 @dataclass(frozen=True)

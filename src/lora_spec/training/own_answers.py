@@ -1,12 +1,25 @@
 """The target's own answers as text, read back from trajectory shards."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lora_spec.errors import TrainingError
 from lora_spec.training.domains import Example
 from lora_spec.training.trajectories import read_shard
+
+# Greedy answers to training topics, and to held-out topics; four digits leave out shards half written.
+_TRAIN_PATTERN = "greedy-[0-9][0-9][0-9][0-9].npz"
+_HELD_OUT_PATTERN = "heldout-[0-9][0-9][0-9][0-9].npz"
+
+
+@dataclass(frozen=True)
+class OwnAnswers:
+    """The target's own answers, for domains that rewrite them: to training topics and to held-out topics."""
+
+    train: Sequence[Example] = ()
+    held_out: Sequence[Example] = ()
 
 
 def _user_text(prompt: str, tokenizer: Any) -> str:
@@ -42,3 +55,19 @@ def read_own_answers(shards: Sequence[Path], *, tokenizer: Any) -> list[Example]
             text = tokenizer.decode(answer[:-1] if is_complete else answer)
             examples.append(Example(_user_text(prompt, tokenizer), text, is_complete=is_complete))
     return examples
+
+
+def load_own_answers(answers_dir: Path, *, tokenizer: Any) -> OwnAnswers:
+    """Return the target's greedy answers from a folder of trajectory shards.
+
+    Raises
+    ------
+    TrainingError
+        When the folder has no shard of one of the two kinds.
+    """
+    found = {pattern: sorted(answers_dir.glob(pattern)) for pattern in (_TRAIN_PATTERN, _HELD_OUT_PATTERN)}
+    for pattern, shards in found.items():
+        if not shards:
+            raise TrainingError(f"{answers_dir} has no shard {pattern}: generate the target's trajectories first")
+    train, held_out = (read_own_answers(shards, tokenizer=tokenizer) for shards in found.values())
+    return OwnAnswers(train, held_out)
