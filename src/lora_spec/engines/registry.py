@@ -8,7 +8,6 @@ from lora_spec.errors import EngineError
 
 _ENGINES = {
     "vllm_offline": "lora_spec.engines.vllm_offline:VllmOfflineEngine",
-    "vllm_server": "lora_spec.engines.vllm_server:VllmServerEngine",
     "fake": "lora_spec.engines.fake:FakeEngine",
 }
 _REPLAYERS = {
