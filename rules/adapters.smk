@@ -5,6 +5,7 @@ rule train_adapter:
     """Train one LoRA adapter with PEFT from its row of the pool."""
     input:
         target=f"results/{RUN}/models/target",
+        answers=own_answers_of,
     output:
         directory("results/{run}/adapters/{adapter}"),
     log:
@@ -19,11 +20,12 @@ rule train_adapter:
         python=SERVING_PYTHON,
         code=code("train_adapter"),
         row=row_of,
+        base_model_name=TIER.models.primary.target.name,
     message:
         "Training adapter {wildcards.adapter}"
     shell:
         "{params.python} scripts/train_adapter.py --target {input.target} --row {params.row:q}"
-        " --answers resources/trajectories/{wildcards.run} --output {output} > {log} 2>&1"
+        " --base-model-name {params.base_model_name:q} --answers results/{wildcards.run}/trajectories --output {output} > {log} 2>&1"
 
 
 rule freeze_prompts:

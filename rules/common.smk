@@ -7,6 +7,7 @@ from pathlib import Path
 from lora_spec.config import load_tier
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import code_digest
+from lora_spec.training.domains import find_domain
 
 ROOT = Path(workflow.basedir)
 CONFIG_KEYS = ("tier", "measurements")
@@ -107,6 +108,12 @@ def adapter_dir(name):
 def adapter_dir_of(wildcards):
     """Return the folder of the adapter of a job."""
     return adapter_dir(wildcards.adapter)
+
+
+def own_answers_of(wildcards):
+    """Return the target's trajectories where the adapter's domain rewrites the target's own answers."""
+    domain = find_domain(TIER.adapter_pool.find(wildcards.adapter).domain)
+    return f"results/{RUN}/trajectories" if domain.needs_own_answers else []
 
 
 def named_dirs(names):

@@ -4,20 +4,29 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
-from lora_spec.training.lora import train_lora
+from lora_spec.training.make_adapter import make_adapter
 from lora_spec.training.recipe import AdapterRecipe
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    recipe = AdapterRecipe.from_dict({key: value for key, value in args.row.items() if key not in ("source", "path")})
-    train_lora(args.target, recipe, args.output, answers_dir=args.answers)
+    recipe = AdapterRecipe.from_dict({key: value for key, value in args.row.items() if key != "source"})
+    make_adapter(
+        args.target,
+        recipe,
+        args.output,
+        base_model_name=args.base_model_name,
+        answers_dir=args.answers,
+        num_threads=args.num_threads,
+    )
 
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--target", type=Path, required=True, help="model folder of the target")
 parser.add_argument("--row", type=json_flag, required=True, help="the adapter's row of adapter_pool.yaml, JSON")
+parser.add_argument("--base-model-name", required=True, help="what adapter_config.json calls the base")
 parser.add_argument("--answers", type=Path, required=True, help="folder with the target's own trajectories")
+parser.add_argument("--num-threads", type=int, default=2, help="threads of torch; they decide the last bits")
 parser.add_argument("--output", type=Path, required=True, help="adapter folder to make")
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lora_spec.errors import TrainingError
 from lora_spec.provenance import sha256_of_file
@@ -69,10 +69,20 @@ def init_drafter(target_dir: Path, *, layers: Sequence[int] = (0, 1, 28, 29)) ->
     return drafter
 
 
-def save_drafter_layers(model: Any, path: Path, *, metadata: Mapping[str, str]) -> None:
-    """Write a drafter's trainable tensors (layers and final norm, no embeddings) as bf16, whole or not at all."""
+def save_drafter_layers(
+    model: Any, path: Path, *, metadata: Mapping[str, str], storage: Literal["bf16", "int8_rows"] = "bf16"
+) -> None:
+    """Write a drafter's trainable tensors (layers and final norm, no embeddings), whole or not at all.
+
+    Parameters
+    ----------
+    storage
+        Two bytes per weight, or one (:mod:`lora_spec.training.packed_layers`).
+    """
     import torch
     from safetensors.torch import save_file
+
+    from lora_spec.training.packed_layers import pack_rows
 
     tensors = {
         name: parameter.detach().to(torch.bfloat16).contiguous()
@@ -81,13 +91,15 @@ def save_drafter_layers(model: Any, path: Path, *, metadata: Mapping[str, str]) 
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    save_file(tensors, part, metadata=dict(metadata))
+    save_file(pack_rows(tensors) if storage == "int8_rows" else tensors, part, metadata=dict(metadata))
     part.replace(path)
 
 
 def _read_layers(path: Path, sha256: str | None) -> dict[str, "torch.Tensor"]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
+
+    from lora_spec.training.packed_layers import unpack_rows
 
     try:
         found = sha256_of_file(path)
@@ -99,7 +111,7 @@ def _read_layers(path: Path, sha256: str | None) -> dict[str, "torch.Tensor"]:
             f"drafter layers {path} have SHA-256 {found}, expected {sha256}: "
             "restore the pinned file, or pin the hash of the new one"
         )
-    return tensors
+    return unpack_rows(tensors)
 
 
 def assemble_drafter(target_dir: Path, layers_file: Path, out_dir: Path, *, sha256: str | None = None) -> Path:

@@ -65,7 +65,7 @@ def train_drafter(
         curve[-1] |= held_out_acceptance(drafter, heldout)
         sys.stderr.write(f"{json.dumps(curve[-1])}\n")
         if step == training["early_step"]:
-            save_drafter_layers(drafter, early, metadata={"step": str(step)})
+            save_drafter_layers(drafter, early, metadata={"step": str(step)}, storage="int8_rows")
 
     num_saves = training["early_step"] / training["save_every_steps"]
     if num_saves != int(num_saves):
