@@ -28,6 +28,7 @@ from lora_spec.adapter import inspect_adapter
 from lora_spec.adapter.codes import CODES
 
 SLOW_S = 5.0
+_TOLD = 5000
 NASTY_TEXT = (
     *("", "a", "\x00", "\x1b[2J", "\x7f", "\u202e", "\ud800", "../x", "/etc/passwd", "model", "lora_A", "A" * 3000),
     *("LORA", "all-linear", "pissa", "(a+)+$", "((((", "[", "\\", "(?i)x", "a{1,99999}", "x|y", ".*.*.*.*.*", "(?!x)"),
@@ -269,10 +270,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=int, default=0, help="number of the first input, to go on where a run stopped")
     parser.add_argument("--only", type=int, help="check this input alone")
     args = parser.parse_args()
     started = time.monotonic()
-    statuses = run(args.count, args.seed, None if args.only is None else [args.only])
+    statuses: Counter[str] = Counter()
+    numbers = range(args.start, args.start + args.count) if args.only is None else [args.only]
+    for first in range(0, len(numbers), _TOLD):
+        statuses += run(0, args.seed, numbers[first : first + _TOLD])
+        print(f"{sum(statuses.values())} of {len(numbers)} answered", file=sys.stderr, flush=True)
     print(f"{sum(statuses.values())} inputs, seed {args.seed}: {dict(statuses)}, {time.monotonic() - started:.0f} s")
 
 
