@@ -1,4 +1,3 @@
-# ruff: noqa: T201  (a benchmark prints its figures)
 """How fast is the adapter reader, against PEFT's dense route on the same machine in the same run.
 
     python benchmarks/inspect_adapter.py --peft-python .venv-serving/bin/python
