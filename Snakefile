@@ -28,6 +28,12 @@ wildcard_constraints:
     mode="|".join(MODES),
 
 
+if not ADAPTERS:
+    logger.warning(
+        f"tier {TIER.name} ships no records yet: nothing to redraw; add --config measurements=fresh"
+    )
+
+
 localrules:
     all,
     verdicts,

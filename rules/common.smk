@@ -74,6 +74,11 @@ def analysis_python():
     return str(here.relative_to(ROOT)) if here.is_relative_to(ROOT) else str(here)
 
 
+def preloaded():
+    """Return the OpenMP runtime that vLLM asks for on a CPU; on a GPU nothing is preloaded."""
+    return ".venv-serving/lib/libiomp5.so" if TIER.models.engine.device == "cpu" else ""
+
+
 def plain(block):
     """Return a config block as plain data."""
     return block.to_dict() if hasattr(block, "to_dict") else block
@@ -163,13 +168,18 @@ def pair_names():
 
 def setup_in_words():
     """Return the line under every figure."""
-    names, phase1 = pair_names(), TIER.phase1_measurement
+    names = pair_names()
     own, common = TIER.prompts.own_evaluation, TIER.prompts.common_evaluation
     return (
         f"{names['target_model']} + {names['draft_model']}, {names['engine']}, LoRA on, greedy, "
-        f"standing K={phase1.num_speculative_tokens}, {own.num_prompts} own and {common.num_prompts} common prompts, "
+        f"standing K={TIER.gate.standing_num_speculative_tokens}, {own.num_prompts} own and {common.num_prompts} common prompts, "
         f"at most {own.max_tokens} tokens each"
     )
+
+
+def drawn_figures():
+    """Return the figures that there is something to draw for: none while a tier ships no records."""
+    return tuple(FIGURES) if ADAPTERS else ()
 
 
 def figure_name(wildcards):

@@ -103,7 +103,7 @@ rule figures:
         expand(
             "results/{run}/figures/{figure}.{ext}",
             run=RUN,
-            figure=FIGURES,
+            figure=drawn_figures(),
             ext=("pdf", "png", "csv"),
         ),
-        expand("results/{run}/verdicts.html", run=RUN),
+        expand("results/{run}/verdicts.html", run=RUN) if ADAPTERS else [],

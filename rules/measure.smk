@@ -25,6 +25,7 @@ rule phase1_collect:
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
+        preload=preloaded(),
         code=code("phase1_collect"),
         names=ADAPTERS,
         adapters=named_dirs(ADAPTERS),
@@ -34,7 +35,7 @@ rule phase1_collect:
     message:
         "Measuring the acceptance of {params.names} on vLLM"
     shell:
-        "{params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
+        "LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
         " --names {params.names} --target {input.target} --drafter {input.drafter} --adapters {params.adapters}"
         " --output-dir results/{wildcards.run}/acceptance > {log} 2>&1"
 
@@ -59,6 +60,7 @@ rule profile_cost:
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,
+        preload=preloaded(),
         code=code("profile_cost"),
         adapters=named_dirs(timed_adapters()),
         settings=as_json(TIER.phase1_measurement.step_time),
@@ -66,6 +68,6 @@ rule profile_cost:
     message:
         "Timing engine steps for every depth and batch size"
     shell:
-        "{params.python} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
+        "LD_PRELOAD={params.preload} {params.python} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
         " --adapters {params.adapters} --settings {params.settings:q} --engine {params.engine:q} --tier {params.tier}"
         " --output {output} > {log} 2>&1"

@@ -23,6 +23,7 @@ GATE = {
         "l1_ratios": [0.5],
         "num_folds": 4,
         "min_adapters": 4,
+        "min_trials_per_position": 30,
         "max_ood_quantile": 0.95,
     },
 }

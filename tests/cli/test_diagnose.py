@@ -8,6 +8,7 @@ import pytest
 from adapter_folders import rates_of, write_adapter, write_cost_model, write_predictor
 
 from lora_spec.cli.main import main
+from lora_spec.config import load_tier
 
 ROOT = Path(__file__).parents[2]
 
@@ -194,7 +195,7 @@ def test_the_gate_file_sets_depths_and_load(diagnose, inputs, tmp_path):
     gate = ROOT / "configs" / "mini" / "gate.yaml"
     code, data, _ = diagnose(inputs["mild"], "--gate", gate)
     assert code in (0, 3)
-    assert data["speedup"]["context"]["batch_size"] == 1
+    assert data["speedup"]["context"]["batch_size"] == load_tier(ROOT, "mini").gate.headline_load.batch_size
     wrong = tmp_path / "gate.yaml"
     wrong.write_text(gate.read_text() + "\ndead_bnad: 1\n")
     code, data, _ = diagnose(inputs["mild"], "--gate", wrong)

@@ -133,7 +133,7 @@ def test_an_unpinned_or_a_full_revision_is_accepted(root, edit, revision):
         ("prompts", lambda d: d["sets"].pop(), "list should have at least 2 items"),
         ("prompts", lambda d: d["sets"][1].update(role="fit"), "needs exactly one entry with role 'evaluation'"),
         ("gate", lambda d: d.update(candidate_depths=[1, 3]), "candidate_depths must hold 0"),
-        ("gate", lambda d: d.update(candidate_depths=[0, 1]), "candidate_depths must hold 3"),
+        ("gate", lambda d: d.update(candidate_depths=[0, 1]), "candidate_depths must hold 2"),
         ("phase1_measurement", lambda d: d.update(arms=["base", "base"]), "each once"),
         ("phase1_measurement", lambda d: d["effect_gate"].update(batch_size=3), "batch_size 3 is not timed"),
         ("traffic", lambda d: d["prompt_lengths"].pop(), "must add up to 1"),

@@ -19,6 +19,7 @@ GATE = {
         "l1_ratios": [0.5],
         "num_folds": 5,
         "min_adapters": 5,
+        "min_trials_per_position": 30,
         "max_ood_quantile": 0.95,
     },
 }

@@ -17,7 +17,6 @@ MINI_JOBS = {
     "estimate_acceptance": 1,
     "extract_features": 7,
     "fetch_target_wheel": 1,
-    "figures": 1,
     "fit_cost_model": 1,
     "freeze_prompts": 1,
     "join_tables": 1,
@@ -25,7 +24,6 @@ MINI_JOBS = {
     "phase3_predictor": 1,
     "plot_figure": 5,
     "profile_cost": 1,
-    "verdicts": 1,
     "write_verdict_table": 1,
 }
 

@@ -35,6 +35,9 @@ class PredictorConfig(ConfigModel):
     l1_ratios: tuple[Fraction, ...] = Field(min_length=1, description="Grid of the L1 share of the penalty.")
     num_folds: PositiveCount = Field(description="Folds of whole domains in the inner cross-validation, at most.")
     min_adapters: PositiveCount = Field(description="With fewer adapters than this the predictor abstains always.")
+    min_trials_per_position: PositiveCount = Field(
+        description="Drafts that must have reached a position before an adapter says anything about it."
+    )
     max_ood_quantile: OpenFraction = Field(
         description="An adapter farther out than this quantile of the training distances is out of distribution."
     )

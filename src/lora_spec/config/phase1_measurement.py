@@ -52,7 +52,7 @@ class EffectGateConfig(ConfigModel):
 class Phase1MeasurementConfig(ConfigModel):
     """The whole of ``phase1_measurement.yaml``."""
 
-    num_speculative_tokens: PositiveDepth = Field(description="Depth of live runs: the standing K.")
+    num_speculative_tokens: PositiveDepth = Field(description="Depth of live runs; replay gives every other.")
     max_depth: PositiveDepth = Field(description="Deepest depth counted by replay, which gives every K at once.")
     arms: tuple[Literal["base", "adapted"], ...] = Field(
         min_length=2, max_length=2, description="Paired arms, in the order in which a pair is run."

@@ -1,11 +1,14 @@
 """Acceptance from a live engine: two arms on the same prompts, counts checked against the engine's own counters."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lora_spec.engines import AdapterRef, Completion, Engine, GenerationRequest
 from lora_spec.errors import MeasurementError
 from lora_spec.records import AcceptanceCounts, Arm, PromptRecord
+
+_WARMUP_TOKENS = 4
+"""A few steps load an adapter and touch every kernel; longer warm-ups only cost time."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ def measure_arm(
     requests = [GenerationRequest(p.prompt_id, p.token_ids, max_tokens, adapter) for p in prompts]
     engine.set_depth(num_speculative_tokens)
     try:
-        _warm_up(engine, requests[:num_warmup_prompts])
+        _warm_up(
+            engine, [replace(r, max_tokens=min(r.max_tokens, _WARMUP_TOKENS)) for r in requests[:num_warmup_prompts]]
+        )
         with engine.counters() as window:
             completions = engine.generate(requests)
     finally:

@@ -12,6 +12,7 @@ def fit_settings(gate: Mapping[str, Any]) -> FitSettings:
         level=gate["level"],
         standing_num_speculative_tokens=gate["standing_num_speculative_tokens"],
         min_adapters=gate["predictor"]["min_adapters"],
+        min_trials_per_position=gate["predictor"]["min_trials_per_position"],
         novelty_level=gate["predictor"]["max_ood_quantile"],
     )
 
