@@ -100,3 +100,15 @@ def test_the_engine_is_left_at_its_maximum_depth(measure, make_engine, meter):
     with pytest.raises(MeasurementError):
         measure(engine)
     assert engine._depth == 4
+
+
+def test_depths_of_a_batch_are_timed_in_one_run_of_it(measure, make_engine):
+    engine, runs = make_engine(), []
+    timed = engine.time_decode_steps
+    engine.time_decode_steps = lambda requests, **how: (
+        runs.append((len(requests), how["depths"])),
+        timed(requests, **how),
+    )[1]
+    measure(engine)
+    assert len(runs) == 1 + 2 * 3  # one unused run, then every size in every trial
+    assert all(sorted(depths) == [0, 2] for _, depths in runs)

@@ -165,11 +165,14 @@ class Engine(ABC):
 
     @abstractmethod
     def time_decode_steps(
-        self, requests: Sequence[GenerationRequest], *, num_steps: int, num_warmup_steps: int
-    ) -> DecodeTiming:
-        """Time ``num_steps`` engine steps with all requests decoding, after prefill and ``num_warmup_steps``.
+        self, requests: Sequence[GenerationRequest], *, depths: Sequence[int], num_steps: int, num_warmup_steps: int
+    ) -> list[DecodeTiming]:
+        """Time engine steps with all requests decoding, at one depth after the other in one running batch.
 
-        ``max_tokens`` of the requests is ignored: they run until the steps are timed, then they are aborted.
+        At each depth ``num_warmup_steps`` go untimed, at least one, since the first step after a change still judges
+        drafts of the depth before; then ``num_steps`` are timed. ``max_tokens`` of the requests is ignored: they run
+        until all is timed, then they are aborted. The engine is left at the last depth. Drafts that follow depth 0 are
+        worse than they would be (the drafter has not seen those tokens): times hold, acceptance does not.
         """
 
     def close(self) -> None:  # noqa: B027 - an engine without resources has nothing to release

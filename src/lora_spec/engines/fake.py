@@ -196,10 +196,14 @@ class FakeEngine(_KnownAcceptance, Engine):
         return CounterReading(drafts, drafted, accepted, tuple(per_pos))
 
     def time_decode_steps(
-        self, requests: Sequence[GenerationRequest], *, num_steps: int, num_warmup_steps: int
-    ) -> DecodeTiming:
+        self, requests: Sequence[GenerationRequest], *, depths: Sequence[int], num_steps: int, num_warmup_steps: int
+    ) -> list[DecodeTiming]:
         """Return the known clock's time for every step."""
         fixed, per_drafted_token, per_sequence = self._step_ms
-        step = fixed + per_drafted_token * self._depth + per_sequence * len(requests) * (self._depth + 1)
         context = sum(len(request.prompt_token_ids) for request in requests) / len(requests) + num_warmup_steps + 1
-        return DecodeTiming((step,) * num_steps, round(context))
+        timings = []
+        for depth in depths:
+            self.set_depth(depth)
+            step = fixed + per_drafted_token * depth + per_sequence * len(requests) * (depth + 1)
+            timings.append(DecodeTiming((step,) * num_steps, round(context)))
+        return timings

@@ -5,7 +5,7 @@ from typing import Any
 
 from lora_spec.engines.base import AdapterRef, Completion, CounterReading, DecodeTiming, Engine, GenerationRequest
 from lora_spec.engines.vllm_environment import import_vllm, usable_cores
-from lora_spec.engines.vllm_steps import skip_drafter_at_depth_zero, time_steps
+from lora_spec.engines.vllm_steps import StepTimer, skip_drafter_at_depth_zero
 from lora_spec.errors import EngineError
 
 _COUNTER_PREFIX = "vllm:spec_decode_"
@@ -205,8 +205,8 @@ class VllmOfflineEngine(Engine):
         )
 
     def time_decode_steps(
-        self, requests: Sequence[GenerationRequest], *, num_steps: int, num_warmup_steps: int
-    ) -> DecodeTiming:
+        self, requests: Sequence[GenerationRequest], *, depths: Sequence[int], num_steps: int, num_warmup_steps: int
+    ) -> list[DecodeTiming]:
         """Time engine steps in which every request decodes.
 
         ``num_context_tokens`` is the mean context (prompt and output) over the batch in the middle of the window.
@@ -214,12 +214,18 @@ class VllmOfflineEngine(Engine):
         if len(requests) > self._max_num_seqs:
             raise EngineError(f"{len(requests)} requests cannot decode together: max_num_seqs is {self._max_num_seqs}")
         engine = self._llm.llm_engine
-        longest = (self._max_depth + 1) * (num_steps + num_warmup_steps + 3)
+        longest = (self._max_depth + 1) * (len(depths) * (num_steps + max(1, num_warmup_steps)) + 3)
         for request in requests:
             self._check_length(_endless(request, longest))
         ids = [self._add_endless(engine, request, longest) for request in requests]
+        timer = StepTimer(engine, ids)
         try:
-            return time_steps(engine, ids, num_steps=num_steps, num_warmup_steps=num_warmup_steps)
+            timer.ramp_up()
+            timings = []
+            for depth in depths:
+                self.set_depth(depth)
+                timings.append(timer.time(num_steps=num_steps, num_warmup_steps=num_warmup_steps))
+            return timings
         finally:
             engine.abort_request(ids)
             while self._core().scheduler.has_requests():

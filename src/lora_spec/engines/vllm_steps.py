@@ -11,40 +11,50 @@ from lora_spec.errors import EngineError
 _MAX_RAMP_UP_STEPS = 500
 
 
-def time_steps(engine: Any, ids: Sequence[str], *, num_steps: int, num_warmup_steps: int) -> DecodeTiming:
-    """Step until every request has decoded ``num_warmup_steps`` times, then time the steps."""
-    lengths = dict.fromkeys(ids, 0)
-    prompts = dict.fromkeys(ids, 0)
+class StepTimer:
+    """Times the decode steps of one running batch; every request must take part in every timed step."""
 
-    def advance() -> int:
-        outputs = engine.step()
+    def __init__(self, engine: Any, ids: Sequence[str]) -> None:
+        self._engine = engine
+        self._ids = ids
+        self._lengths = dict.fromkeys(ids, 0)
+        self._prompts = dict.fromkeys(ids, 0)
+
+    def _advance(self) -> int:
+        outputs = self._engine.step()
         for output in outputs:
-            lengths[output.request_id] = len(output.outputs[0].token_ids)
-            prompts[output.request_id] = len(output.prompt_token_ids)
+            self._lengths[output.request_id] = len(output.outputs[0].token_ids)
+            self._prompts[output.request_id] = len(output.prompt_token_ids)
         return len(outputs)
 
-    num_full_steps = num_steps_run = 0
-    while num_full_steps <= num_warmup_steps:
-        num_steps_run += 1
-        if num_steps_run > _MAX_RAMP_UP_STEPS + num_warmup_steps:
-            raise EngineError(
-                f"{len(ids)} requests never decoded together: the cache is too small for this batch, or it holds more "
-                "adapters than max_loras; give kv_cache_gib, max_loras or lower the batch size"
-            )
-        # The first full step may still hold a prefill; those after it are pure decoding.
-        num_full_steps = num_full_steps + 1 if advance() == len(ids) else 0
-    step_ms, contexts = [], []
-    for _ in range(num_steps):
-        started = time.perf_counter()
-        num_outputs = advance()
-        step_ms.append(1e3 * (time.perf_counter() - started))
-        contexts.append(sum(lengths.values()) + sum(prompts.values()))
-        if num_outputs != len(ids):
-            raise EngineError(
-                f"only {num_outputs} of {len(ids)} requests decoded in a timed step: the cache or the token budget is "
-                "too small for this batch; give kv_cache_gib or lower the batch size"
-            )
-    return DecodeTiming(tuple(step_ms), round(contexts[len(contexts) // 2] / len(ids)))
+    def ramp_up(self) -> None:
+        """Step until all requests decode together; the first full step may still hold a prefill."""
+        num_full_steps = num_steps_run = 0
+        while num_full_steps < 2:
+            num_steps_run += 1
+            if num_steps_run > _MAX_RAMP_UP_STEPS:
+                raise EngineError(
+                    f"{len(self._ids)} requests never decoded together: the cache is too small for this batch, or it "
+                    "holds more adapters than max_loras; give kv_cache_gib, max_loras or lower the batch size"
+                )
+            num_full_steps = num_full_steps + 1 if self._advance() == len(self._ids) else 0
+
+    def time(self, *, num_steps: int, num_warmup_steps: int) -> DecodeTiming:
+        """Time steps after some that are not timed."""
+        for _ in range(max(1, num_warmup_steps)):
+            self._advance()
+        step_ms, contexts = [], []
+        for _ in range(num_steps):
+            started = time.perf_counter()
+            num_outputs = self._advance()
+            step_ms.append(1e3 * (time.perf_counter() - started))
+            contexts.append(sum(self._lengths.values()) + sum(self._prompts.values()))
+            if num_outputs != len(self._ids):
+                raise EngineError(
+                    f"only {num_outputs} of {len(self._ids)} requests decoded in a timed step: the cache or the token "
+                    "budget is too small for this batch; give kv_cache_gib or lower the batch size"
+                )
+        return DecodeTiming(tuple(step_ms), round(contexts[len(contexts) // 2] / len(self._ids)))
 
 
 def skip_drafter_at_depth_zero(drafter: Any) -> None:

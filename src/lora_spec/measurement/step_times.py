@@ -27,10 +27,12 @@ class CpuMeter(Protocol):
 
 
 @dataclass(frozen=True)
-class _Trial:
-    depth: int
+class _Batch:
+    """One running batch of one trial, taken through all depths in an order of its own."""
+
     batch_size: int
     trial: int
+    depths: tuple[int, ...]
 
 
 def measure_step_times(
@@ -52,8 +54,9 @@ def measure_step_times(
 ) -> list[StepTimeCell]:
     """Return one cell per depth, batch size and trial, in that order; every sequence is served with an adapter.
 
-    Within a trial the cells run in an order drawn from the seed, so that slow drifts do not favour a depth. One unused
-    run precedes the first trial. A cell during which other processes used more than ``max_other_cores`` cores is
+    A trial takes one running batch of every size through all depths, sizes and depths in orders drawn from the seed:
+    depths that are compared are timed seconds apart, so that a drift of the machine favours none. One unused run
+    precedes the first trial. A batch during which other processes used more than ``max_other_cores`` cores is
     discarded and run again, at most ``max_attempts`` times.
 
     Parameters
@@ -73,14 +76,14 @@ def measure_step_times(
     if num_trials < 3 or not adapters or not prompts:
         raise MeasurementError("step times need at least 3 trials, one adapter and one prompt; extend the config")
     plan = _interleave(depths, batch_sizes, num_trials, seed)
-    cells: dict[_Trial, StepTimeCell] = {}
+    cells: list[StepTimeCell] = []
     with lock():
         try:
-            _time_cell(engine, plan[0], prompts, adapters, num_steps=1, num_warmup_steps=0, meter=meter)
-            for trial in plan:
-                cells[trial] = _time_quiet_cell(
+            _time_batch(engine, plan[0], prompts, adapters, num_steps=1, num_warmup_steps=0, meter=meter)
+            for batch in plan:
+                timed = _time_quiet_batch(
                     engine,
-                    trial,
+                    batch,
                     prompts,
                     adapters,
                     num_steps=num_steps,
@@ -89,23 +92,26 @@ def measure_step_times(
                     max_attempts=max_attempts,
                     meter=meter,
                 )
-                if report is not None:
-                    report(cells[trial])
+                cells += timed
+                for cell in timed if report is not None else ():
+                    report(cell)
         finally:
             engine.set_depth(None)
-    ordered = sorted(cells, key=lambda trial: (trial.depth, trial.batch_size, trial.trial))
-    return [cells[trial] for trial in ordered]
+    return sorted(cells, key=lambda cell: (cell.num_speculative_tokens, cell.batch_size, cell.trial))
 
 
-def _interleave(depths: Sequence[int], batch_sizes: Sequence[int], num_trials: int, seed: int) -> list[_Trial]:
+def _interleave(depths: Sequence[int], batch_sizes: Sequence[int], num_trials: int, seed: int) -> list[_Batch]:
     rng = np.random.default_rng(seed)
-    pairs = [(depth, batch_size) for depth in depths for batch_size in batch_sizes]
-    return [_Trial(*pairs[index], trial) for trial in range(num_trials) for index in rng.permutation(len(pairs))]
+    return [
+        _Batch(batch_size, trial, tuple(int(depth) for depth in rng.permutation(depths)))
+        for trial in range(num_trials)
+        for batch_size in map(int, rng.permutation(batch_sizes))
+    ]
 
 
-def _time_quiet_cell(
+def _time_quiet_batch(
     engine: Engine,
-    trial: _Trial,
+    batch: _Batch,
     prompts: Sequence[Prompt],
     adapters: Sequence[AdapterRef],
     *,
@@ -114,48 +120,52 @@ def _time_quiet_cell(
     max_other_cores: float,
     max_attempts: int,
     meter: Callable[[], CpuMeter],
-) -> StepTimeCell:
+) -> list[StepTimeCell]:
     seen = []
     for _ in range(max_attempts):
-        cell, other_cores = _time_cell(
-            engine, trial, prompts, adapters, num_steps=num_steps, num_warmup_steps=num_warmup_steps, meter=meter
+        cells, other_cores = _time_batch(
+            engine, batch, prompts, adapters, num_steps=num_steps, num_warmup_steps=num_warmup_steps, meter=meter
         )
         if other_cores <= max_other_cores:
-            return cell
+            return cells
         seen.append(round(other_cores, 2))
     raise MeasurementError(
-        f"step times at K={trial.depth}, batch {trial.batch_size}: other processes used {seen} cores in "
-        f"{max_attempts} attempts, allowed are {max_other_cores}; stop them and measure again"
+        f"step times at batch {batch.batch_size}: other processes used {seen} cores in {max_attempts} attempts, "
+        f"allowed are {max_other_cores}; stop them and measure again"
     )
 
 
-def _time_cell(
+def _time_batch(
     engine: Engine,
-    trial: _Trial,
+    batch: _Batch,
     prompts: Sequence[Prompt],
     adapters: Sequence[AdapterRef],
     *,
     num_steps: int,
     num_warmup_steps: int,
     meter: Callable[[], CpuMeter],
-) -> tuple[StepTimeCell, float]:
-    """Return one cell and the cores that others used meanwhile."""
+) -> tuple[list[StepTimeCell], float]:
+    """Return one cell per depth, and the cores that others used meanwhile."""
     requests = [
         GenerationRequest(str(i), prompts[i % len(prompts)].token_ids, 1, adapters[i % len(adapters)])
-        for i in range(trial.batch_size)
+        for i in range(batch.batch_size)
     ]
-    engine.set_depth(trial.depth)
     load_before = os.getloadavg()[0]
     with meter() as used:
-        timing = engine.time_decode_steps(requests, num_steps=num_steps, num_warmup_steps=num_warmup_steps)
-    cell = StepTimeCell(
-        num_speculative_tokens=trial.depth,
-        batch_size=trial.batch_size,
-        trial=trial.trial,
-        lora_rank=max(adapter.lora_rank for adapter in adapters),
-        num_context_tokens=timing.num_context_tokens,
-        step_ms=timing.step_ms,
-        load_before=load_before,
-        load_after=os.getloadavg()[0],
-    )
-    return cell, used.other_cores
+        timings = engine.time_decode_steps(
+            requests, depths=batch.depths, num_steps=num_steps, num_warmup_steps=num_warmup_steps
+        )
+    cells = [
+        StepTimeCell(
+            num_speculative_tokens=depth,
+            batch_size=batch.batch_size,
+            trial=batch.trial,
+            lora_rank=max(adapter.lora_rank for adapter in adapters),
+            num_context_tokens=timing.num_context_tokens,
+            step_ms=timing.step_ms,
+            load_before=load_before,
+            load_after=os.getloadavg()[0],
+        )
+        for depth, timing in zip(batch.depths, timings, strict=True)
+    ]
+    return cells, used.other_cores
