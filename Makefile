@@ -34,7 +34,7 @@ env-analysis:
 
 reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minutes with set-up)
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh
-	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html --quiet all
+	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
 
 test: env lint test-unit test-serving ## style, unit, workflow and serving tests (10 minutes with set-up)
@@ -58,7 +58,7 @@ figures: env-analysis ## redraw the figures of TIER from shipped records, no eng
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped
 
 report: env-analysis ## HTML report of a finished run of TIER, MEASUREMENTS=fresh or shipped (30 seconds)
-	@$(SNAKEMAKE) --config tier=$(TIER) measurements=$(MEASUREMENTS) --report results/$(RUN)/report.html --quiet all
+	@$(SNAKEMAKE) --config tier=$(TIER) measurements=$(MEASUREMENTS) --report results/$(RUN)/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 
 compare: env-analysis ## new numbers of TIER against the shipped ones: PASS or DIFF (1 minute)
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped --quiet all

@@ -46,7 +46,7 @@ rule plot_figure:
         pdf="results/{run}/figures/{figure}.pdf",
         png=report(
             "results/{run}/figures/{figure}.png",
-            caption="../report/{figure}.rst",
+            caption="../report/figure.rst",
             category="Figures",
             labels={"figure": "{figure}"},
         ),
