@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
 from lora_spec.engines import open_engine
+from lora_spec.engines.options import offline_options
 from lora_spec.training.own_trajectories import chat_generator, drafter_shard_plans
 from lora_spec.training.trajectories import generate_missing_shards, link_shards
 
@@ -12,7 +13,7 @@ from lora_spec.training.trajectories import generate_missing_shards, link_shards
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     plans = drafter_shard_plans(args.settings)
-    with open_engine("vllm_offline", target=args.target, settings=args.engine) as engine:
+    with open_engine("vllm_offline", target=str(args.target), **offline_options(args.engine)) as engine:
         made = generate_missing_shards(plans, args.shards, chat_generator(engine, args.settings["max_tokens"]))
     link_shards(plans, args.shards, args.output)
     print(f"{made} shards made, {len(plans) - made} were there")

@@ -7,6 +7,7 @@ from typing import Any
 
 from lora_spec.adapter import inspect_adapter
 from lora_spec.engines import AdapterRef, Engine, open_engine, open_replayer
+from lora_spec.engines.options import offline_options
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.collect import AcceptanceCollector, CollectSettings, PromptSet
@@ -87,20 +88,20 @@ def execute_campaign(
             f"{', '.join(unpinned)}: no immutable revision (revision: null); give 40 hex digits in the config"
         )
     served = {row["name"]: adapter_ref(row["name"], adapters) for row in campaign.rows}
-    options = {key: campaign.engine[key] for key in ("dtype", "max_model_len", "max_num_seqs", "max_lora_rank")}
     engine = open_engine(
         "vllm_offline",
         target=str(target),
         drafter=str(drafter),
         num_speculative_tokens=campaign.phase1["max_depth"],
         max_loras=1,
-        is_eager=campaign.engine["enforce_eager"],
-        kv_cache_gib=campaign.engine["kv_cache_gib"],
-        **options,
+        **offline_options(campaign.engine),
     )
     with engine:
         replayer = open_replayer(
-            "transformers", drafter=str(drafter), dtype=options["dtype"], num_threads=campaign.engine["num_threads"]
+            "transformers",
+            drafter=str(drafter),
+            dtype=campaign.engine["dtype"],
+            num_threads=campaign.engine["num_threads"],
         )
         settings = CollectSettings(**{key: campaign.phase1[key] for key in _COUNTED_KEYS})
         collector = AcceptanceCollector(engine, replayer, settings)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.engines import Engine, open_engine
+from lora_spec.engines.options import offline_options
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.campaign import adapter_ref
 from lora_spec.measurement.step_times import measure_step_times
@@ -37,9 +38,7 @@ def profile_cost(
         drafter=str(drafter),
         num_speculative_tokens=max(step_time["depths"]),
         max_loras=max(1, len(served)),
-        is_eager=engine_settings["enforce_eager"],
-        kv_cache_gib=engine_settings["kv_cache_gib"],
-        **{key: engine_settings[key] for key in ("dtype", "max_model_len", "max_num_seqs", "max_lora_rank")},
+        **offline_options(engine_settings),
     )
     with engine:
         cells = measure_step_times(

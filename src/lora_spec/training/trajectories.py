@@ -67,3 +67,10 @@ def generate_missing_shards(plans: Sequence[ShardPlan], out_dir: Path, generate:
     for plan in missing:
         write_shard(out_dir / plan.name, generate(plan.prompts, plan.temperature, plan.seed))
     return len(missing)
+
+
+def link_shards(plans: Sequence[ShardPlan], shards_dir: Path, out_dir: Path) -> None:
+    """Put exactly the planned shards into ``out_dir``, as hard links, so that stale ones are never trained on."""
+    out_dir.mkdir(parents=True, exist_ok=True)
+    for plan in plans:
+        (out_dir / plan.name).hardlink_to(shards_dir / plan.name)
