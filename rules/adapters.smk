@@ -21,11 +21,14 @@ rule train_adapter:
         code=code("train_adapter"),
         row=row_of,
         base_model_name=TIER.models.primary.target.name,
+        answers=lambda wildcards, input: (
+            f"--answers {input.answers}" if input.answers else ""
+        ),
     message:
         "Training adapter {wildcards.adapter}"
     shell:
         "{params.python} scripts/train_adapter.py --target {input.target} --row {params.row:q}"
-        " --base-model-name {params.base_model_name:q} --answers results/{wildcards.run}/trajectories --output {output} > {log} 2>&1"
+        " --base-model-name {params.base_model_name:q} {params.answers} --output {output} > {log} 2>&1"
 
 
 rule freeze_prompts:

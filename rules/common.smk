@@ -115,10 +115,16 @@ def adapter_dir_of(wildcards):
     return adapter_dir(wildcards.adapter)
 
 
+def trajectories():
+    """Return the folder of the target's own trajectories: shipped, or written by this run."""
+    recipe = TIER.models.primary.drafter.training
+    return recipe and recipe.trajectories or f"results/{RUN}/trajectories"
+
+
 def own_answers_of(wildcards):
     """Return the target's trajectories where the adapter's domain rewrites the target's own answers."""
     domain = find_domain(TIER.adapter_pool.find(wildcards.adapter).domain)
-    return f"results/{RUN}/trajectories" if domain.needs_own_answers else []
+    return trajectories() if domain.needs_own_answers else []
 
 
 def named_dirs(names):

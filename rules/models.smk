@@ -73,7 +73,7 @@ rule train_drafter:
     """Distil the drafter's layers on the target's own trajectories (hours; the layers are shipped)."""
     input:
         target="results/{run}/models/target",
-        trajectories="results/{run}/trajectories",
+        trajectories=lambda wildcards: trajectories(),
     output:
         layers="results/{run}/models/drafter_layers.safetensors",
         early="results/{run}/models/drafter_early_layers.safetensors",

@@ -56,8 +56,14 @@ def test_shipped_run_starts_no_engine(snakemake, job_counts):
 def test_retraining_the_drafter_is_one_config_switch(snakemake, checkout, job_counts):
     models = checkout / "configs" / "mini" / "models.yaml"
     models.write_text(models.read_text().replace("retrain: false", "retrain: true", 1))
-    done = snakemake("--dry-run")
-    planned = job_counts(done)
+    assert job_counts(snakemake("--dry-run")) == {**MINI_JOBS, "train_drafter": 1}
+
+
+def test_the_text_to_learn_from_is_written_anew_where_the_config_names_none(snakemake, checkout, job_counts):
+    models = checkout / "configs" / "mini" / "models.yaml"
+    text = models.read_text().replace("retrain: false", "retrain: true", 1)
+    models.write_text(text.replace("trajectories: reference/models/trajectories", "trajectories: null", 1))
+    planned = job_counts(snakemake("--dry-run"))
     assert planned == {**MINI_JOBS, "train_drafter": 1, "generate_trajectories": 1}
 
 

@@ -9,7 +9,7 @@ from lora_spec.adapter.decode import to_float64, view_stored
 from lora_spec.adapter.dtypes import FACTOR_TYPES
 from lora_spec.adapter.files import RegularFile, read_whole
 from lora_spec.adapter.header import TensorEntry, read_header
-from lora_spec.adapter.inspection import InspectedModule
+from lora_spec.adapter.inspected import InspectedModule
 from lora_spec.adapter.printing import printable
 from lora_spec.errors import AdapterError
 

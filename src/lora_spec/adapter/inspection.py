@@ -4,132 +4,21 @@ The life of an inspection: list the folder, read the config, open the weights, c
 factors, measure. Each step records what it finds; only a missing step before it ends the inspection early.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lora_spec.adapter.classify import Classified, classify_tensors
 from lora_spec.adapter.config import LoraSettings, interpret_config, is_mlx_config, read_config
 from lora_spec.adapter.declared import check_declared, check_layers, check_token_rows
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME, Folder, explain_missing, list_folder, note_other_files
+from lora_spec.adapter.inspected import InspectedModule, Inspection
 from lora_spec.adapter.modules import Module, build_modules
 from lora_spec.adapter.shards import WeightFiles, open_weights
 from lora_spec.errors import AdapterError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-SCHEMA_VERSION = "1"
-
-
-@dataclass(frozen=True)
-class InspectedModule:
-    """One update scale * B @ A as inspected.
-
-    Parameters
-    ----------
-    key
-        The name that the file gives to A.
-    singular_values
-        Of scale * B @ A, descending, shape ``(min(rank, in_features, out_features),)``; None after a header-only
-        inspection.
-    """
-
-    name: str
-    type: str
-    layer: int | None
-    stack: str | None
-    rank: int
-    scale: float
-    in_features: int
-    out_features: int
-    dtype: str
-    key: str = ""
-    is_embedding: bool = False
-    singular_values: "NDArray[np.float64] | None" = field(default=None, repr=False, compare=False)
-
-    @property
-    def fro_norm(self) -> float | None:
-        """Return the Frobenius norm of the update."""
-        return None if self.singular_values is None else math.hypot(*self.singular_values.tolist())
-
-    @property
-    def spectral_norm(self) -> float | None:
-        """Return the largest singular value of the update."""
-        return None if self.singular_values is None else float(self.singular_values[0])
-
-    @property
-    def stable_rank(self) -> float | None:
-        """Return (fro_norm / spectral_norm)^2, 0 for a zero update."""
-        if self.singular_values is None:
-            return None
-        return (self.fro_norm / self.spectral_norm) ** 2 if self.spectral_norm else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data in the words of the inspection contract."""
-        data: dict[str, Any] = {"name": self.name, "rank": self.rank, "scale": self.scale}
-        if self.singular_values is not None:
-            data |= {name: getattr(self, name) for name in ("fro_norm", "spectral_norm", "stable_rank")}
-        return data | {
-            "type": self.type,
-            "layer": self.layer,
-            "in_features": self.in_features,
-            "out_features": self.out_features,
-        }
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What an inspection found: status, codes, one message, and the modules where they could be read."""
-
-    path: Path
-    status: str
-    codes: tuple[str, ...]
-    message: str
-    modules: tuple[InspectedModule, ...]
-    is_header_only: bool
-    num_bytes: int
-    file_names: tuple[str, ...]
-    config: dict[str, Any] = field(repr=False)
-    findings: Findings = field(repr=False, compare=False)
-
-    @property
-    def total_fro_norm(self) -> float | None:
-        """Return the root of the sum of squared Frobenius norms, None after a header-only inspection."""
-        return None if self.is_header_only else math.hypot(*(module.fro_norm for module in self.modules))
-
-    def raise_if_unusable(self) -> None:
-        """Raise AdapterError, with the codes, unless the status is ``ok`` or ``abstain`` with modules measured."""
-        if self.status == "error" or not self.modules:
-            raise AdapterError(self.message, codes=self.codes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of the inspection contract."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "status": self.status,
-            "codes": list(self.codes),
-            "message": self.message,
-            "header_only": self.is_header_only,
-            "adapter": self._adapter() if self.modules and self.status != "error" else None,
-            "findings": self.findings.to_list(),
-        }
-
-    def _adapter(self) -> dict[str, Any]:
-        return {
-            "num_modules": len(self.modules),
-            "ranks": sorted({module.rank for module in self.modules}),
-            "module_types": sorted({module.type for module in self.modules}),
-            "total_fro_norm": self.total_fro_norm,
-            "num_bytes": self.num_bytes,
-            "dtypes": sorted({module.dtype for module in self.modules}),
-            "modules": [module.to_dict() for module in self.modules],
-        }
 
 
 @dataclass

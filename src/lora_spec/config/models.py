@@ -62,6 +62,9 @@ Source = Annotated[PypiGgufSource | ShippedLayersSource | HubSource, Field(discr
 class DistillationConfig(ConfigModel):
     """How the drafter is distilled on the target's own trajectories."""
 
+    trajectories: RelativePath | None = Field(
+        description="Folder of shipped shards, written by this recipe; null lets the target write them anew (an hour)."
+    )
     num_greedy_prompts: Count = Field(description="Prompts answered greedily: the traffic that greedy serving sees.")
     num_sampled_prompts: Count = Field(description="Prompts answered with sampling: widens the text seen in training.")
     num_heldout_prompts: PositiveCount = Field(description="Held-out prompts, for the learning curve.")

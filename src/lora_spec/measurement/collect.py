@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lora_spec.engines import AdapterRef, Engine, GenerationRequest, Replayer, Trajectory
-from lora_spec.errors import MeasurementError
+from lora_spec.engines import AdapterRef, Engine, Replayer
 from lora_spec.measurement.acceptance import Prompt, check_adapter_was_served, measure_arm
-from lora_spec.measurement.trajectories import replay_arm
+from lora_spec.measurement.trajectories import continue_past_end, replay_arm
 from lora_spec.records import PromptRecord
 
 
@@ -77,7 +76,13 @@ class AcceptanceCollector:
             min_drafts=self._settings.min_drafts,
             num_warmup_prompts=self._settings.num_warmup_prompts,
         )
-        trajectories = self._with_overrun(prompt_set.prompts, live, adapter)
+        trajectories = continue_past_end(
+            self._engine,
+            prompt_set.prompts,
+            [(record.output_token_ids, record.finish_reason) for record in live],
+            adapter=adapter,
+            num_overrun_tokens=self._settings.max_depth,
+        )
         replayed = replay_arm(
             self._replayer,
             trajectories,
@@ -87,41 +92,3 @@ class AcceptanceCollector:
             depths=range(1, self._settings.max_depth + 1),
         )
         return live, replayed
-
-    def _with_overrun(
-        self, prompts: Sequence[Prompt], records: Sequence[PromptRecord], adapter: AdapterRef | None
-    ) -> list[Trajectory]:
-        """Continue each live text past its end by ``max_depth`` tokens: the last verify step looks that far."""
-        num_overrun = self._settings.max_depth
-        requests = [
-            GenerationRequest(
-                prompt.prompt_id,
-                prompt.token_ids + record.output_token_ids,
-                num_overrun,
-                adapter,
-                ignore_eos=True,
-            )
-            for prompt, record in zip(prompts, records, strict=True)
-        ]
-        self._engine.set_depth(0)
-        try:
-            overruns = self._engine.generate(requests)
-        finally:
-            self._engine.set_depth(None)
-        for overrun in overruns:
-            if len(overrun.output_token_ids) != num_overrun:
-                raise MeasurementError(
-                    f"prompt {overrun.request_id}: {len(overrun.output_token_ids)} of {num_overrun} tokens past "
-                    "its end: the engine has no room; raise max_model_len"
-                )
-        return [
-            Trajectory(
-                prompt_id=prompt.prompt_id,
-                prompt_token_ids=prompt.token_ids,
-                output_token_ids=record.output_token_ids,
-                overrun_token_ids=overrun.output_token_ids,
-                finish_reason=record.finish_reason,
-                adapter=adapter,
-            )
-            for prompt, record, overrun in zip(prompts, records, overruns, strict=True)
-        ]

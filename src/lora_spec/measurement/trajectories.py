@@ -31,45 +31,68 @@ def record_trajectories(
     MeasurementError
         A prompt was cut or a request failed.
     """
-    engine.set_depth(0)
-    try:
-        outputs = engine.generate([GenerationRequest(p.prompt_id, p.token_ids, max_tokens, adapter) for p in prompts])
-        # One rule for both ends: what the target would say after the end token, and after the cap.
-        overruns = engine.generate(
-            [
-                GenerationRequest(
-                    p.prompt_id, p.token_ids + o.output_token_ids, num_overrun_tokens, adapter, ignore_eos=True
-                )
-                for p, o in zip(prompts, outputs, strict=True)
-            ]
-        )
-    finally:
-        engine.set_depth(None)
-    for prompt, output, overrun in zip(prompts, outputs, overruns, strict=True):
-        _check_completions(prompt, output, overrun, num_overrun_tokens)
+    requests = [GenerationRequest(p.prompt_id, p.token_ids, max_tokens, adapter) for p in prompts]
+    outputs = _without_drafts(engine, requests)
+    for prompt, output in zip(prompts, outputs, strict=True):
+        _check_completion(output, prompt.token_ids)
+    texts = [(output.output_token_ids, output.finish_reason) for output in outputs]
+    return continue_past_end(engine, prompts, texts, adapter=adapter, num_overrun_tokens=num_overrun_tokens)
+
+
+def continue_past_end(
+    engine: Engine,
+    prompts: Sequence[Prompt],
+    texts: Sequence[tuple[tuple[int, ...], str]],
+    *,
+    adapter: AdapterRef | None,
+    num_overrun_tokens: int,
+) -> list[Trajectory]:
+    """Return recorded texts as trajectories, each with what the target would say after its end token or its cap.
+
+    Parameters
+    ----------
+    texts
+        ``(output_token_ids, finish_reason)`` per prompt.
+
+    Raises
+    ------
+    MeasurementError
+        The engine had no room for the tokens past the end.
+    """
+    requests = [
+        GenerationRequest(prompt.prompt_id, prompt.token_ids + text, num_overrun_tokens, adapter, ignore_eos=True)
+        for prompt, (text, _) in zip(prompts, texts, strict=True)
+    ]
+    overruns = _without_drafts(engine, requests)
+    for request, overrun in zip(requests, overruns, strict=True):
+        _check_completion(overrun, request.prompt_token_ids)
+        if len(overrun.output_token_ids) != num_overrun_tokens:
+            raise MeasurementError(
+                f"prompt {overrun.request_id}: {len(overrun.output_token_ids)} of {num_overrun_tokens} tokens past "
+                "its end: the engine has no room; raise max_model_len"
+            )
     return [
-        Trajectory(
-            prompt_id=prompt.prompt_id,
-            prompt_token_ids=prompt.token_ids,
-            output_token_ids=output.output_token_ids,
-            overrun_token_ids=overrun.output_token_ids,
-            finish_reason=output.finish_reason,
-            adapter=adapter,
-        )
-        for prompt, output, overrun in zip(prompts, outputs, overruns, strict=True)
+        Trajectory(prompt.prompt_id, prompt.token_ids, text, overrun.output_token_ids, reason, adapter)
+        for prompt, (text, reason), overrun in zip(prompts, texts, overruns, strict=True)
     ]
 
 
-def _check_completions(prompt: Prompt, output: Completion, overrun: Completion, num_overrun_tokens: int) -> None:
-    expected = len(prompt.token_ids) + len(output.output_token_ids)
-    if output.num_prompt_tokens != len(prompt.token_ids) or overrun.num_prompt_tokens != expected:
+def _without_drafts(engine: Engine, requests: Sequence[GenerationRequest]) -> list[Completion]:
+    engine.set_depth(0)
+    try:
+        return engine.generate(requests)
+    finally:
+        engine.set_depth(None)
+
+
+def _check_completion(completion: Completion, prompt_token_ids: Sequence[int]) -> None:
+    if completion.num_prompt_tokens != len(prompt_token_ids):
         raise MeasurementError(
-            f"prompt {prompt.prompt_id}: the engine cut the prompt; raise max_model_len or shorten it"
+            f"prompt {completion.request_id}: the engine cut the prompt; raise max_model_len or shorten it"
         )
-    if output.finish_reason not in ("stop", "length") or len(overrun.output_token_ids) != num_overrun_tokens:
+    if completion.finish_reason not in ("stop", "length"):
         raise MeasurementError(
-            f"prompt {prompt.prompt_id} ended with {output.finish_reason!r}, its overrun after "
-            f"{len(overrun.output_token_ids)} of {num_overrun_tokens} tokens: the request failed; measure again"
+            f"prompt {completion.request_id} ended with {completion.finish_reason!r}: the request failed; measure again"
         )
 
 

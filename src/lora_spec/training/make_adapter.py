@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from lora_spec.errors import TrainingError
 from lora_spec.training.derived import zero_adapter
 from lora_spec.training.domains import find_domain
 from lora_spec.training.lora import train_lora
@@ -15,7 +16,7 @@ def make_adapter(
     out_dir: Path,
     *,
     base_model_name: str,
-    answers_dir: Path,
+    answers_dir: Path | None,
     num_threads: int,
 ) -> Path:
     """Write the adapter of one row to ``out_dir`` and return it; a row with a parent needs ``scaled_adapter``.
@@ -34,6 +35,11 @@ def make_adapter(
         return zero_adapter(target_dir, row, out_dir, base_model_name=base_model_name)
     own_answers = OwnAnswers()
     if find_domain(row.domain).needs_own_answers:
+        if answers_dir is None:
+            raise TrainingError(
+                f"adapter '{row.name}': domain '{row.domain}' rewrites the target's own answers; "
+                "pass the folder of its trajectories"
+            )
         from transformers import AutoTokenizer
 
         own_answers = load_own_answers(answers_dir, tokenizer=AutoTokenizer.from_pretrained(target_dir))

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import Any
 
 from lora_spec.engines import Engine, GenerationRequest
+from lora_spec.errors import TrainingError
 from lora_spec.training.chat_prompts import chat_prompts
 from lora_spec.training.trajectories import Generate, ShardPlan, plan_shards
 
@@ -36,6 +38,23 @@ def drafter_shard_plans(training: Mapping[str, Any]) -> list[ShardPlan]:
     sampled = plan("sampled", temperature=training["temperature"], held_out=False)
     in_turn = chain.from_iterable(zip_longest(greedy, sampled))
     return [*heldout, *(shard for shard in in_turn if shard is not None)]
+
+
+def planned_shards(training: Mapping[str, Any], shards_dir: Path) -> list[Path]:
+    """Return the files of exactly the shards that a recipe plans, by name.
+
+    Raises
+    ------
+    TrainingError
+        A shard is not there: the folder was written by another recipe, or by a run that was cut short.
+    """
+    paths = sorted(shards_dir / plan.name for plan in drafter_shard_plans(training))
+    if missing := [path for path in paths if not path.exists()]:
+        raise TrainingError(
+            f"{missing[0]}: no such shard ({len(missing)} of {len(paths)} are missing); set trajectories to null in "
+            "models.yaml, which lets the target write them"
+        )
+    return paths
 
 
 def chat_generator(engine: Engine, max_tokens: int) -> Generate:

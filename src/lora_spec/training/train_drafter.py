@@ -16,7 +16,7 @@ from lora_spec.errors import TrainingError
 from lora_spec.records import AcceptanceCounts
 from lora_spec.training.distill import DistillSettings, distil
 from lora_spec.training.drafter import init_drafter, save_drafter_layers
-from lora_spec.training.own_trajectories import HELDOUT_STEM
+from lora_spec.training.own_trajectories import HELDOUT_STEM, planned_shards
 from lora_spec.training.trajectories import read_shard
 
 CURVE_DEPTH = 3
@@ -45,15 +45,11 @@ def train_drafter(
     Raises
     ------
     TrainingError
-        There are no training or no held-out trajectories.
+        The folder lacks a shard that the recipe plans.
     """
-    shards = sorted(trajectories_dir.glob("*.npz"))
+    shards = planned_shards(training, trajectories_dir)
     heldout = [item for path in shards if path.name.startswith(HELDOUT_STEM) for item in read_shard(path)]
     trained = [item for path in shards if not path.name.startswith(HELDOUT_STEM) for item in read_shard(path)]
-    if not heldout or not trained:
-        raise TrainingError(
-            f"{trajectories_dir}: {len(trained)} training and {len(heldout)} held-out trajectories; generate them first"
-        )
     torch.manual_seed(training["training_seed"])
     torch.set_num_threads(training["num_threads"])
     target = LlamaForCausalLM.from_pretrained(target_dir, dtype=torch.bfloat16).eval().requires_grad_(False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lora_spec.adapter.inspection import Inspection
+from lora_spec.adapter.inspected import Inspection
 from lora_spec.adapter.runtimes import llama_cpp, lorax, peft, sglang, vllm
 from lora_spec.adapter.runtimes.base import ServedUpdate, Serving, compare
 

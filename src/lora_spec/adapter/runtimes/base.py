@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from lora_spec.adapter.inspection import InspectedModule, Inspection
+from lora_spec.adapter.inspected import InspectedModule, Inspection
 
 
 @dataclass

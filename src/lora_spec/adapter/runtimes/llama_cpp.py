@@ -1,7 +1,7 @@
 """llama.cpp: one alpha for all, divided by the rank of each tensor; alpha 0 means scale 1."""
 
 from lora_spec.adapter.config import DEFAULT_ALPHA
-from lora_spec.adapter.inspection import Inspection
+from lora_spec.adapter.inspected import Inspection
 from lora_spec.adapter.runtimes.base import Serving
 
 

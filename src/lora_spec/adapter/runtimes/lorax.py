@@ -3,7 +3,7 @@
 import math
 
 from lora_spec.adapter.config import DEFAULT_ALPHA
-from lora_spec.adapter.inspection import InspectedModule, Inspection
+from lora_spec.adapter.inspected import InspectedModule, Inspection
 from lora_spec.adapter.runtimes.base import Serving
 
 

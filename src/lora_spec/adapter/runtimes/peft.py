@@ -1,6 +1,6 @@
 """PEFT itself: the intended update, if its strict names are met."""
 
-from lora_spec.adapter.inspection import Inspection
+from lora_spec.adapter.inspected import Inspection
 from lora_spec.adapter.runtimes.base import Serving, canonical_key
 
 

@@ -1,6 +1,6 @@
 """SGLang: divides alpha by the rank, also for rsLoRA."""
 
-from lora_spec.adapter.inspection import Inspection
+from lora_spec.adapter.inspected import Inspection
 from lora_spec.adapter.runtimes.base import Serving, alpha_of
 
 

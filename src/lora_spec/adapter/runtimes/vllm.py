@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lora_spec.adapter.inspection import Inspection
+from lora_spec.adapter.inspected import Inspection
 from lora_spec.adapter.runtimes.base import Serving
 
 _KEPT_INITS = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")
