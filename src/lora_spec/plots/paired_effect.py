@@ -14,6 +14,7 @@ from lora_spec.plots.style import (
     INK,
     MUTED,
     PURPLE,
+    add_conclusion,
     add_footer,
     count_phrase,
     figure_of,
@@ -58,6 +59,7 @@ def draw_paired_effect(frame: pd.DataFrame, context: FigureContext) -> Figure:
         )
     )
     legend_above(fig, handles, num_columns=3)
+    add_conclusion(fig, frame["conclusion"].iloc[0])
     add_footer(fig, context, _count(frame))
     return fig
 

@@ -103,6 +103,12 @@ def add_footer(fig: Figure, context: FigureContext, num_observations: str) -> No
     text.set_linespacing(1.35)
 
 
+def add_conclusion(fig: Figure, text: str) -> None:
+    """Write what the figure shows above everything else."""
+    title = fig.suptitle(_wrapped(fig, text), x=0.01, ha="left", fontsize=8, fontweight="bold", color=INK)
+    title.set_gid("conclusion")
+
+
 def _wrapped(fig: Figure, text: str) -> str:
     """Break lines that would run off the page; the footer's type sets about 21 characters to the inch."""
     width = int(19 * fig.get_size_inches()[0])
