@@ -109,7 +109,7 @@ rule profile_cost:
         settings=as_json(TIER.phase1_measurement.step_time),
         engine=as_json(TIER.models.engine),
     message:
-        "Timing engine steps for every depth and batch size"
+        "Timing engine steps for every depth and batch size (waits while other programs compute)"
     shell:
         "LD_PRELOAD={params.preload} {params.python} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
         " --adapters {params.adapters} --settings {params.settings:q} --engine {params.engine:q} --tier {params.tier}"

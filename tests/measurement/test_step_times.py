@@ -33,7 +33,13 @@ def meter():
 
 
 @pytest.fixture
-def measure(make_engine, prompts, adapter, meter):
+def waits():
+    """Collect the seconds that were to be slept."""
+    return []
+
+
+@pytest.fixture
+def measure(make_engine, prompts, adapter, meter, waits):
     def run(engine=None, **changes):
         options = {
             "depths": [0, 2],
@@ -45,6 +51,8 @@ def measure(make_engine, prompts, adapter, meter):
             "seed": 0,
             "lock": nullcontext,
             "meter": meter,
+            "max_wait_s": 60.0,
+            "sleep": waits.append,
         } | changes
         return measure_step_times(engine or make_engine(step_ms=(5.0, 1.0, 0.5)), **options)
 
@@ -75,16 +83,19 @@ def test_trials_are_interleaved_in_an_order_drawn_from_the_seed(measure):
     assert any(order(seed) != first for seed in (1, 2, 3))
 
 
-def test_a_busy_moment_costs_a_repeat_not_the_cell(measure, meter):
-    meter.readings = [0.0, 0.9, 0.0]
+def test_a_busy_moment_costs_a_wait_and_a_repeat_not_the_cell(measure, meter, waits):
+    # The unused run, a busy batch, two busy polls, a quiet one, and then the batch again.
+    meter.readings = [0.0, 0.9, 0.9, 0.7, 0.0]
     seen = []
     assert len(measure(report=seen.append)) == len(seen) == 12
+    assert len(waits) == 3
 
 
-def test_a_machine_that_stays_busy_invalidates_the_run(measure, meter):
+def test_a_machine_that_stays_busy_invalidates_the_run_after_the_allowed_wait(measure, meter, waits):
     meter.readings = [0.0, 0.9]
-    with pytest.raises(MeasurementError, match=r"other processes used \[0.9, 0.9, 0.9\] cores"):
+    with pytest.raises(MeasurementError, match=r"other processes used 0.90 cores.* after 60 s of waiting"):
         measure()
+    assert sum(waits) == 60
 
 
 def test_too_few_trials_or_no_adapter_are_refused(measure):

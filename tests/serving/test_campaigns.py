@@ -92,6 +92,7 @@ def test_step_times_cover_every_depth_batch_size_and_trial(pair, adapters):
         "num_warmup_steps": 1,
         "num_context_tokens": 32,
         "max_other_cores": 64.0,
+        "max_wait_s": 0.0,
         "seed": 0,
     }
     lines = []

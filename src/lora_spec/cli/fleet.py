@@ -138,29 +138,30 @@ def default_num_processes() -> int:
 
 
 class Progress:
-    """A bar on stderr while it is a terminal; silent otherwise."""
+    """Counts answers, with a bar on stderr while it is a terminal; silent otherwise."""
 
     def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
         self._counts = {"ok": 0, "abstain": 0, "error": 0}
-        self._is_shown = sys.stderr.isatty() and total > 1
+        self._bar: Any = None
+        if sys.stderr.isatty() and total > 1:
+            # Imported here: one adapter, or a pipe, needs no bar.
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, unit="adapter", dynamic_ncols=True)
 
     def advance(self, status: str) -> None:
         """Count one more answer."""
-        self._done += 1
         self._counts[status] += 1
-        if self._is_shown:
-            filled = 30 * self._done // self._total
-            counts = ", ".join(f"{count} {name}" for name, count in self._counts.items())
-            sys.stderr.write(f"\r[{'#' * filled}{'.' * (30 - filled)}] {self._done}/{self._total} {counts}")
-            sys.stderr.flush()
+        if self._bar is not None:
+            self._bar.set_postfix(self._counts, refresh=False)
+            self._bar.update()
 
     def finish(self) -> None:
         """Leave the bar's line."""
-        if self._is_shown:
-            sys.stderr.write("\n")
+        if self._bar is not None:
+            self._bar.close()
 
     def summary(self) -> str:
         """Return the counts as one line."""
-        return f"{self._done} adapters: " + ", ".join(f"{count} {name}" for name, count in self._counts.items())
+        counts = ", ".join(f"{count} {name}" for name, count in self._counts.items())
+        return f"{sum(self._counts.values())} adapters: {counts}"

@@ -32,6 +32,9 @@ class StepTimeConfig(ConfigModel):
     max_other_cores: NonNegative = Field(
         description="Cores that other processes may use during a cell; above it the cell is discarded and run again."
     )
+    max_wait_s: NonNegative = Field(
+        description="Seconds to wait in all for a quiet machine before the measurement is given up."
+    )
     seed: Seed = Field(description="Seed of the order in which the cells of a trial run.")
 
     @model_validator(mode="after")

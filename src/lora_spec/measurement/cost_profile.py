@@ -51,6 +51,7 @@ def profile_cost(
             num_steps=step_time["num_steps"],
             num_warmup_steps=step_time["num_warmup_steps"],
             max_other_cores=step_time["max_other_cores"],
+            max_wait_s=step_time["max_wait_s"],
             seed=step_time["seed"],
             report=lambda cell: report(_line(cell)),
         )

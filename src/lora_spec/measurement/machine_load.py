@@ -1,14 +1,27 @@
 """How much CPU other processes took while something was timed (Linux). Knows nothing of engines."""
 
 import os
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from lora_spec.errors import MeasurementError
 
 _STAT = Path("/proc/stat")
+_POLL_S = 5.0
+
+
+class CpuMeter(Protocol):
+    """A ``with`` block after which ``other_cores`` says how many cores others used."""
+
+    other_cores: float
+
+    def __enter__(self) -> "CpuMeter": ...
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 def _busy_seconds() -> float:
@@ -43,3 +56,50 @@ class OtherCpuMeter:
     def _read(self) -> tuple[float, float]:
         own = os.times()
         return time.monotonic(), _busy_seconds() - (own.user + own.system + own.children_user + own.children_system)
+
+
+class Patience:
+    """Waits for a quiet machine, so that a browser opened in the middle costs minutes and not the run.
+
+    Parameters
+    ----------
+    max_other_cores
+        Cores that other processes may use on a quiet machine.
+    max_wait_s
+        Seconds of waiting allowed over the whole life of this object.
+    """
+
+    def __init__(
+        self,
+        max_other_cores: float,
+        max_wait_s: float,
+        *,
+        meter: Callable[[], CpuMeter] = OtherCpuMeter,
+        sleep: Callable[[float], None] = time.sleep,
+        notify: Callable[[str], object] = sys.stderr.write,
+    ) -> None:
+        self.max_other_cores = max_other_cores
+        self._max_wait_s, self._left_s = max_wait_s, max_wait_s
+        self._meter, self._sleep, self._notify = meter, sleep, notify
+
+    def wait(self, other_cores: float, *, doing: str) -> None:
+        """Return once others use little; ``other_cores`` is what they used when it was noticed.
+
+        Raises
+        ------
+        MeasurementError
+            The machine stayed busy for longer than allowed.
+        """
+        self._notify(f"{doing}: waiting, other processes use {other_cores:.2f} cores\n")
+        while True:
+            if self._left_s <= 0:
+                raise MeasurementError(
+                    f"{doing}: other processes used {other_cores:.2f} cores, allowed are {self.max_other_cores}, after "
+                    f"{self._max_wait_s:.0f} s of waiting; stop them and measure again"
+                )
+            with self._meter() as used:
+                self._sleep(_POLL_S)
+            self._left_s -= _POLL_S
+            other_cores = used.other_cores
+            if other_cores <= self.max_other_cores:
+                return

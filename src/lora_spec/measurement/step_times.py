@@ -1,10 +1,10 @@
 """Step times T_K(B): interleaved trials on a machine that does nothing else, or none at all."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -12,18 +12,8 @@ from lora_spec.engines import AdapterRef, Engine, GenerationRequest
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.lock import machine_lock
-from lora_spec.measurement.machine_load import OtherCpuMeter
+from lora_spec.measurement.machine_load import CpuMeter, OtherCpuMeter, Patience
 from lora_spec.records import StepTimeCell
-
-
-class CpuMeter(Protocol):
-    """A ``with`` block after which ``other_cores`` says how many cores others used."""
-
-    other_cores: float
-
-    def __enter__(self) -> "CpuMeter": ...
-
-    def __exit__(self, *error: object) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -47,17 +37,18 @@ def measure_step_times(
     seed: int,
     num_warmup_steps: int = 3,
     max_other_cores: float = 0.25,
-    max_attempts: int = 3,
+    max_wait_s: float = 600.0,
     report: Callable[[StepTimeCell], None] | None = None,
     lock: Callable[[], AbstractContextManager[None]] = machine_lock,
     meter: Callable[[], CpuMeter] = OtherCpuMeter,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> list[StepTimeCell]:
     """Return one cell per depth, batch size and trial, in that order; every sequence is served with an adapter.
 
     A trial takes one running batch of every size through all depths, sizes and depths in orders drawn from the seed:
     depths that are compared are timed seconds apart, so that a drift of the machine favours none. One unused run
     precedes the first trial. A batch during which other processes used more than ``max_other_cores`` cores is
-    discarded and run again, at most ``max_attempts`` times.
+    discarded, and run again once the machine is quiet; all such waiting together may take ``max_wait_s``.
 
     Parameters
     ----------
@@ -76,6 +67,7 @@ def measure_step_times(
     if num_trials < 3 or not adapters or not prompts:
         raise MeasurementError("step times need at least 3 trials, one adapter and one prompt; extend the config")
     plan = _interleave(depths, batch_sizes, num_trials, seed)
+    patience = Patience(max_other_cores, max_wait_s, meter=meter, sleep=sleep)
     cells: list[StepTimeCell] = []
     with lock():
         try:
@@ -88,8 +80,7 @@ def measure_step_times(
                     adapters,
                     num_steps=num_steps,
                     num_warmup_steps=num_warmup_steps,
-                    max_other_cores=max_other_cores,
-                    max_attempts=max_attempts,
+                    patience=patience,
                     meter=meter,
                 )
                 cells += timed
@@ -117,22 +108,16 @@ def _time_quiet_batch(
     *,
     num_steps: int,
     num_warmup_steps: int,
-    max_other_cores: float,
-    max_attempts: int,
+    patience: Patience,
     meter: Callable[[], CpuMeter],
 ) -> list[StepTimeCell]:
-    seen = []
-    for _ in range(max_attempts):
+    while True:
         cells, other_cores = _time_batch(
             engine, batch, prompts, adapters, num_steps=num_steps, num_warmup_steps=num_warmup_steps, meter=meter
         )
-        if other_cores <= max_other_cores:
+        if other_cores <= patience.max_other_cores:
             return cells
-        seen.append(round(other_cores, 2))
-    raise MeasurementError(
-        f"step times at batch {batch.batch_size}: other processes used {seen} cores in {max_attempts} attempts, "
-        f"allowed are {max_other_cores}; stop them and measure again"
-    )
+        patience.wait(other_cores, doing=f"step times at batch {batch.batch_size}")
 
 
 def _time_batch(
