@@ -17,7 +17,7 @@ def _record(arm: str, **changes) -> PromptRecord:
     counts = changes.pop("counts", AcceptanceCounts(4, 8, 3, (2, 1)))
     name = "json" if arm == "adapted" else None
     base = PromptRecord("p0", "own", arm, name, counts, 5, TEXT if arm == "adapted" else (1, 2), "stop", "json")
-    return replace(base, weights="merged", num_steps=4, **changes)
+    return replace(base, **{"weights": "merged", "num_steps": 4} | changes)
 
 
 RECORD = AcceptanceRecord(

@@ -5,45 +5,62 @@ import pytest
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.variance import variance_components
 
+SPREADS = {"adapter": 0.5, "domain": 0.6, "prompt": 0.2, "adapter_x_domain": 0.25, "residual": 0.3}
 
-def _table(*, adapter: float, domain: float, prompt: float, residual: float, seed: int = 0) -> pd.DataFrame:
-    """Draw a crossed design with known standard deviations: 30 adapters, 8 domains of 10 prompts."""
+
+def _table(spreads=SPREADS, *, adapters: int = 30, domains: int = 8, prompts: int = 10, seed: int = 0) -> pd.DataFrame:
+    """Draw a crossed design with known standard deviations."""
     rng = np.random.default_rng(seed)
-    adapters, domains = adapter * rng.standard_normal(30), domain * rng.standard_normal(8)
-    prompts = prompt * rng.standard_normal((8, 10))
-    return pd.DataFrame(
-        [
-            {
-                "adapter": f"a{a}",
-                "domain": f"d{d}",
-                "prompt_id": f"d{d}-{p}",
-                "acceptance_length": 2 + adapters[a] + domains[d] + prompts[d, p] + residual * rng.standard_normal(),
-            }
-            for a in range(30)
-            for d in range(8)
-            for p in range(10)
-        ]
-    )
+    shapes = {
+        "adapter": (adapters, 1, 1),
+        "domain": (1, domains, 1),
+        "prompt": (1, domains, prompts),
+        "adapter_x_domain": (adapters, domains, 1),
+        "residual": (adapters, domains, prompts),
+    }
+    y = 2 + sum(spreads[name] * rng.standard_normal(shape) for name, shape in shapes.items())
+    rows = [
+        {"adapter": f"a{a}", "domain": f"d{d}", "prompt_id": f"d{d}-{p}", "acceptance_length": value}
+        for (a, d, p), value in np.ndenumerate(y)
+    ]
+    return pd.DataFrame(rows)
 
 
-def test_known_variances_are_found():
-    found = variance_components(_table(adapter=0.5, domain=0.6, prompt=0.2, residual=0.3))
-    variances = found["variances"]
-    assert variances["residual"] == pytest.approx(0.09, rel=0.1)
-    assert variances["prompt_id"] == pytest.approx(0.04, rel=0.5)
-    assert variances["adapter"] == pytest.approx(0.25, rel=0.5)
-    assert 0.1 < variances["domain"] < 1.2
-    assert variances["adapter_x_domain"] < 0.01
-    assert sum(found["shares"].values()) == pytest.approx(1)
+def test_estimates_are_unbiased():
+    found = [variance_components(_table(seed=seed, adapters=12))["variances"] for seed in range(60)]
+    for name, spread in SPREADS.items():
+        values = [one[name] for one in found]
+        error = np.std(values) / len(values) ** 0.5
+        assert np.mean(values) == pytest.approx(spread**2, abs=3.5 * error)
 
 
-def test_an_effect_that_is_not_there_gets_no_variance():
-    found = variance_components(_table(adapter=0.0, domain=0.6, prompt=0.2, residual=0.3))
-    assert found["shares"]["adapter"] < 0.02
-    assert found["num_levels"] == {"adapter": 30, "domain": 8, "prompt_id": 80}
+def test_effects_without_noise_are_found_exactly():
+    rng = np.random.default_rng(0)
+    adapter = rng.standard_normal(5)
+    table = _table(dict.fromkeys(SPREADS, 0.0), adapters=5, domains=1, prompts=4)
+    table["acceptance_length"] += table["adapter"].map({f"a{i}": value for i, value in enumerate(adapter)})
+    found = variance_components(table)
+    assert found["variances"]["adapter"] == pytest.approx(adapter.var(ddof=1))
+    assert found["shares"]["adapter"] == pytest.approx(1)
+    assert found["num_domains"] == 1
+
+
+def test_an_effect_that_is_not_there_gets_almost_no_variance():
+    found = variance_components(_table({**SPREADS, "adapter": 0.0, "adapter_x_domain": 0.0}))
+    assert found["shares"]["adapter"] < 0.01
+    assert found["shares"]["adapter_x_domain"] < 0.01
+
+
+def test_a_prompt_that_one_adapter_has_no_draft_on_is_left_out_for_all():
+    table = _table()
+    whole = variance_components(table)
+    assert whole["num_prompts_left_out"] == 0
+    table.loc[table.index[3], "acceptance_length"] = None
+    cut = variance_components(table)
+    assert (cut["num_prompts_per_domain"], cut["num_prompts_left_out"]) == (9, 8)
 
 
 def test_one_adapter_has_no_variance():
-    table = _table(adapter=0.5, domain=0.6, prompt=0.2, residual=0.3)
+    table = _table()
     with pytest.raises(MeasurementError, match="two adapters"):
         variance_components(table[table["adapter"] == "a0"])

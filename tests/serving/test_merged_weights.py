@@ -128,8 +128,8 @@ def test_merged_counts_equal_those_of_served_lora(campaign, pair, adapters, tmp_
 def test_ngram_replay_equals_the_engines_counters(merged_engine, pair, prompts):
     from vllm import LLM, SamplingParams
 
-    looping = [p for p in prompts for _ in range(1)]
-    texts = record_trajectories(merged_engine, looping, adapter=None, max_tokens=60, num_overrun_tokens=4)
+    prompts = [p for p in prompts for _ in range(1)]
+    texts = record_trajectories(merged_engine, prompts, adapter=None, max_tokens=60, num_overrun_tokens=4)
     replayer = open_replayer("ngram", prompt_lookup_min=2, prompt_lookup_max=4, max_model_len=160)
     expected = [steps.counts() for (steps,) in replayer.replay(texts, [3])]
     llm = LLM(
@@ -148,7 +148,7 @@ def test_ngram_replay_equals_the_engines_counters(merged_engine, pair, prompts):
         },
     )
     sampling = SamplingParams(temperature=0, max_tokens=60, detokenize=False)
-    outputs = llm.generate([{"prompt_token_ids": list(p.token_ids)} for p in looping], sampling, use_tqdm=False)
+    outputs = llm.generate([{"prompt_token_ids": list(p.token_ids)} for p in prompts], sampling, use_tqdm=False)
     assert [tuple(o.outputs[0].token_ids) for o in outputs] == [t.output_token_ids for t in texts]
     counters = {metric.name.removeprefix("vllm:spec_decode_"): metric for metric in llm.get_metrics()}
     llm.llm_engine.engine_core.shutdown()

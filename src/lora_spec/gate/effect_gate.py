@@ -52,7 +52,7 @@ def answer_of(accepted_loss: Interval, goodput_loss: Interval, *, p_holm: float,
     GO: the loss of accepted drafts reaches its bar, is significant after Holm's correction, and ignoring it costs more
     goodput than its bar. STOP: the upper ends of both lie below their bars. INVESTIGATE: anything else.
     """
-    is_significant = accepted_loss.lower > 0 and p_holm <= 1 - rule.level
+    is_significant = accepted_loss.lower > 0 and p_holm <= round(1 - rule.level, 9)
     has_loss = accepted_loss.estimate >= rule.min_accepted_loss and is_significant
     if has_loss and goodput_loss.estimate > rule.min_goodput_loss:
         return "GO"

@@ -123,8 +123,8 @@ class Collector(ABC):
             found += [replace(record, drafter=name) for record in records]
         return found
 
-    def _named(self, prompt_set: PromptSet, records: Iterable[PromptRecord], **changes: Any) -> list[PromptRecord]:
-        return [replace(record, domain=prompt_set.domain, role=prompt_set.role, **changes) for record in records]
+    def _named(self, of: PromptSet, records: Iterable[PromptRecord], **changes: Any) -> list[PromptRecord]:
+        return [replace(record, domain=of.domain, role=of.role, **changes) for record in records]
 
 
 class LoraCollector(Collector):

@@ -103,12 +103,6 @@ def add_footer(fig: Figure, context: FigureContext, num_observations: str) -> No
     text.set_linespacing(1.35)
 
 
-def add_conclusion(fig: Figure, text: str) -> None:
-    """Write what the figure shows above everything else."""
-    title = fig.suptitle(_wrapped(fig, text), x=0.01, ha="left", fontsize=8, fontweight="bold", color=INK)
-    title.set_gid("conclusion")
-
-
 def _wrapped(fig: Figure, text: str) -> str:
     """Break lines that would run off the page; the footer's type sets about 21 characters to the inch."""
     width = int(19 * fig.get_size_inches()[0])
@@ -135,9 +129,18 @@ def _add_watermark(fig: Figure, context: FigureContext) -> None:
     )
 
 
-def legend_above(fig: Figure, handles: list[Any], *, num_columns: int) -> None:
-    """Put one legend above all axes, where it covers no data."""
-    fig.legend(handles=handles, loc="outside upper left", ncols=num_columns, columnspacing=1.4, handletextpad=0.5)
+def legend_above(fig: Figure, handles: list[Any], *, num_columns: int, conclusion: str | None = None) -> None:
+    """Put one legend above all axes, where it covers no data, under what the figure shows, if that is one sentence."""
+    fig.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=num_columns,
+        columnspacing=1.4,
+        handletextpad=0.5,
+        title=None if conclusion is None else _wrapped(fig, conclusion),
+        title_fontproperties={"weight": "bold", "size": 8},
+        alignment="left",
+    )
 
 
 def marker_handle(marker: str, color: str, label: str, *, is_hollow: bool = False, size: float = 5.0) -> Line2D:
