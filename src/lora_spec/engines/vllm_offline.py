@@ -194,7 +194,7 @@ class VllmOfflineEngine(Engine):
 
     def reload_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
         """Load weights in place, layer by layer, as vLLM does after a training step; takes a second or two."""
-        if self._core().scheduler.has_requests():
+        if self._core().scheduler.has_unfinished_requests():
             raise EngineError("requests still run: weights can be changed between calls of generate only")
         try:
             self._runner().reload_weights(weights_iterator=iter(weights))
