@@ -26,7 +26,7 @@ parser.add_argument("--target", type=Path, required=True, help="model folder of 
 parser.add_argument("--row", type=json_flag, required=True, help="the adapter's row of adapter_pool.yaml, JSON")
 parser.add_argument("--base-model-name", required=True, help="what adapter_config.json calls the base")
 parser.add_argument("--answers", type=Path, help="the target's own trajectories, where the domain rewrites them")
-parser.add_argument("--num-threads", type=int, default=2, help="threads of torch; they decide the last bits")
+parser.add_argument("--num-threads", type=int, default=1, help="threads of torch; they decide the last bits")
 parser.add_argument("--output", type=Path, required=True, help="adapter folder to make")
 
 if __name__ == "__main__":
