@@ -44,6 +44,7 @@ COUNTING = (
     "arms",
     "min_drafts",
     "num_warmup_prompts",
+    "counting",
 )
 ESTIMATING = (
     "num_speculative_tokens",
@@ -60,7 +61,7 @@ def adapters_with_records():
     if MEASUREMENTS == "fresh":
         return names
     return tuple(
-        name for name in names if Path(f"{RECORDS}/acceptance/{name}.json").exists()
+        name for name in names if Path(f"{RECORDS}/acceptance/{name}.parquet").exists()
     )
 
 
@@ -141,20 +142,34 @@ def timed_adapters():
     ]
 
 
-def drafter_layers():
-    """Return the drafter's trained layers: shipped, or trained by this run where the config says so."""
-    drafter = TIER.models.primary.drafter
+def layers_of(drafter, trained):
+    """Return a drafter's layers: shipped, or trained by this run where the config says so."""
     is_made = drafter.retrain or drafter.source.kind != "shipped_layers"
     return (
-        f"results/{RUN}/models/drafter_layers.safetensors"
+        f"results/{RUN}/models/{trained}.safetensors"
         if is_made
         else drafter.source.path
     )
 
 
-def records(kind):
+def early_drafter():
+    """Return the folder of the drafter's early checkpoint where the tier replays it."""
+    is_used = "early" in TIER.phase1_measurement.counting.drafters
+    return [f"results/{RUN}/models/early_drafter"] if is_used else []
+
+
+def live_adapters():
+    """Return the adapters that live counters confirm: every so many, in the order of the pool, so of every stratum."""
+    if TIER.phase1_measurement.counting.weights == "lora":
+        return ()
+    wanted = TIER.phase1_measurement.num_live_adapters or len(ADAPTERS)
+    step = max(1, len(ADAPTERS) // wanted)
+    return tuple(ADAPTERS[::step][:wanted])
+
+
+def records(kind, ext="json"):
     """Return the records of one kind for all adapters, measured by this run or shipped."""
-    return [f"{RECORDS}/{kind}/{name}.json" for name in ADAPTERS]
+    return [f"{RECORDS}/{kind}/{name}.{ext}" for name in ADAPTERS]
 
 
 def domains():
@@ -198,6 +213,34 @@ def table_of_figure(wildcards):
     return f"results/{wildcards.run}/tables/{FIGURES[wildcards.figure]}.csv"
 
 
+def effect_settings():
+    """Return the effect rule with what it is computed from, and the stratum of every adapter."""
+    phase1, gate = TIER.phase1_measurement, TIER.gate
+    wanted = {
+        **plain(phase1.effect_gate),
+        "num_speculative_tokens": gate.standing_num_speculative_tokens,
+        "candidate_depths": list(gate.candidate_depths),
+        **{
+            key: getattr(phase1, key)
+            for key in ("min_drafts", "level", "num_bootstrap_draws", "seed")
+        },
+    }
+    strata = {name: TIER.adapter_pool.find(name).stratum for name in ADAPTERS}
+    return {
+        "rule": wanted,
+        "strata": strata,
+        "live_depth": phase1.num_speculative_tokens,
+    }
+
+
+def live_records():
+    """Return the records of the live confirmation: measured by this run, or as many as are shipped."""
+    paths = [f"{RECORDS}/acceptance_live/{name}.parquet" for name in live_adapters()]
+    if MEASUREMENTS == "fresh":
+        return paths
+    return [path for path in paths if Path(path).exists()]
+
+
 def study_settings():
     """Return what the tables need beside the results."""
     return {
@@ -205,5 +248,4 @@ def study_settings():
         "setup": setup_in_words(),
         "pool": {name: plain(TIER.adapter_pool.find(name)) for name in ADAPTERS},
         "gate": plain(TIER.gate),
-        "effect_gate": plain(TIER.phase1_measurement.effect_gate),
     }

@@ -28,7 +28,7 @@ rule fit_cost_model:
 rule estimate_acceptance:
     """Turn counts into acceptance estimates and paired effects with bootstrap intervals."""
     input:
-        records("acceptance"),
+        records("acceptance", "parquet"),
     output:
         "results/{run}/measured.json",
     log:
@@ -49,11 +49,38 @@ rule estimate_acceptance:
         " --tier {params.tier} --output {output} > {log} 2>&1"
 
 
+rule phase1_effect_gate:
+    """Judge by the pre-registered rule whether adapters change acceptance enough to act: GO, INVESTIGATE, STOP."""
+    input:
+        records=records("acceptance", "parquet"),
+        live=live_records(),
+        cost_model="results/{run}/cost_model.json",
+    output:
+        "results/{run}/effect_gate.json",
+    log:
+        "logs/{run}/phase1_effect_gate.log",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("phase1_effect_gate"),
+        settings=as_json(effect_settings()),
+    message:
+        "Judging the effect of adapters on acceptance"
+    shell:
+        "{params.python} scripts/phase1_effect_gate.py --records {input.records} --live-records {input.live}"
+        " --cost-model {input.cost_model} --settings {params.settings:q} --tier {params.tier}"
+        " --output {output} > {log} 2>&1"
+
+
 rule phase3_predictor:
     """Fit the predictor on all adapters, and predict each from the others' domains."""
     input:
         features=records("features"),
-        records=records("acceptance"),
+        records=records("acceptance", "parquet"),
     output:
         predictor="results/{run}/predictor/predictor.json",
         predictions="results/{run}/predictor/predictions.json",

@@ -8,6 +8,7 @@ rule join_tables:
         predictions="results/{run}/predictor/predictions.json",
         cost_model="results/{run}/cost_model.json",
         step_times=f"{RECORDS}/step_times.json",
+        effect_gate="results/{run}/effect_gate.json",
         verdicts=expand(
             "results/{run}/verdicts/{adapter}.{mode}.json",
             adapter=ADAPTERS,
@@ -34,7 +35,7 @@ rule join_tables:
         "Joining tables"
     shell:
         "{params.python} scripts/join_tables.py --measured {input.measured} --predictions {input.predictions}"
-        " --cost-model {input.cost_model} --step-times {input.step_times} --verdicts {input.verdicts}"
+        " --cost-model {input.cost_model} --step-times {input.step_times} --effect-gate {input.effect_gate} --verdicts {input.verdicts}"
         " --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log} 2>&1"
 
 

@@ -2,15 +2,16 @@
 
 
 rule phase1_collect:
-    """Measure acceptance of base and adapted target on the same prompts, adapter by adapter."""
+    """Measure acceptance of base and adapted target on the same prompts, adapter by adapter, resumable."""
     input:
         target=f"results/{RUN}/models/target",
         drafter=f"results/{RUN}/models/drafter",
+        early=early_drafter(),
         prompts=f"results/{RUN}/prompts.json",
         adapters=[adapter_dir(name) for name in ADAPTERS],
     output:
         expand(
-            "results/{run}/acceptance/{adapter}.json",
+            "results/{run}/acceptance/{adapter}.parquet",
             adapter=ADAPTERS,
             allow_missing=True,
         ),
@@ -29,6 +30,9 @@ rule phase1_collect:
         code=code("phase1_collect"),
         names=ADAPTERS,
         adapters=named_dirs(ADAPTERS),
+        early=lambda wildcards, input: (
+            f"--early-drafter {input.early}" if input.early else ""
+        ),
         counting=chosen(TIER.phase1_measurement, *COUNTING),
         engine=as_json(TIER.models.engine),
         folder=TIER.folder.relative_to(ROOT),
@@ -36,8 +40,47 @@ rule phase1_collect:
         "Measuring the acceptance of {params.names} on vLLM"
     shell:
         "LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
+        " --names {params.names} --target {input.target} --drafter {input.drafter} {params.early} --adapters {params.adapters}"
+        " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance > {log} 2>&1"
+
+
+rule confirm_live:
+    """Confirm a subset by live counters with LoRA on, where acceptance was counted on merged weights."""
+    input:
+        target=f"results/{RUN}/models/target",
+        drafter=f"results/{RUN}/models/drafter",
+        prompts=f"results/{RUN}/prompts.json",
+        adapters=[adapter_dir(name) for name in live_adapters()],
+    output:
+        expand(
+            "results/{run}/acceptance_live/{adapter}.parquet",
+            adapter=live_adapters(),
+            allow_missing=True,
+        ),
+    log:
+        "logs/{run}/confirm_live.log",
+    benchmark:
+        "results/{run}/benchmarks/confirm_live.tsv"
+    threads: 2
+    resources:
+        mem_mb=7000,
+        runtime=120,
+        gpu=NUM_GPUS,
+    params:
+        python=SERVING_PYTHON,
+        preload=preloaded(),
+        code=code("phase1_collect"),
+        names=live_adapters(),
+        adapters=named_dirs(live_adapters()),
+        counting=chosen(TIER.phase1_measurement, *COUNTING),
+        engine=as_json(TIER.models.engine),
+        folder=TIER.folder.relative_to(ROOT),
+    message:
+        "Confirming {params.names} by live counters"
+    shell:
+        "LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute --live"
         " --names {params.names} --target {input.target} --drafter {input.drafter} --adapters {params.adapters}"
-        " --output-dir results/{wildcards.run}/acceptance > {log} 2>&1"
+        " --state resources/live_records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance_live > {log} 2>&1"
 
 
 rule profile_cost:

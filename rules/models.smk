@@ -103,7 +103,7 @@ rule assemble_drafter:
     """Put the trained layers over the target's embeddings: a draft model that vLLM loads."""
     input:
         target="results/{run}/models/target",
-        layers=drafter_layers(),
+        layers=layers_of(TIER.models.primary.drafter, "drafter_layers"),
     output:
         directory("results/{run}/models/drafter"),
     log:
@@ -118,6 +118,32 @@ rule assemble_drafter:
         settings=as_json(TIER.models.primary.drafter.source),
     message:
         "Assembling the drafter"
+    shell:
+        "{params.python} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
+        " --settings {params.settings:q} --output {output} > {log} 2>&1"
+
+
+rule assemble_early_drafter:
+    """The same with the layers of an early checkpoint: a second, weaker drafter."""
+    input:
+        target=f"results/{RUN}/models/target",
+        layers=lambda wildcards: layers_of(
+            TIER.models.primary.early_drafter, "drafter_early_layers"
+        ),
+    output:
+        directory("results/{run}/models/early_drafter"),
+    log:
+        "logs/{run}/assemble_early_drafter.log",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        python=SERVING_PYTHON,
+        code=code("assemble_drafter"),
+        settings=lambda wildcards: as_json(TIER.models.primary.early_drafter.source),
+    message:
+        "Assembling the early drafter"
     shell:
         "{params.python} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
         " --settings {params.settings:q} --output {output} > {log} 2>&1"

@@ -4,22 +4,23 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
+from lora_spec.measurement.record_table import read_records
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.provenance import collect_provenance
-from lora_spec.results import read_result, write_result
+from lora_spec.results import write_result
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     settings = SummarySettings(**args.settings)
-    measured = [read_result(path, "acceptance_record") for path in args.records]
+    measured = [read_records(path) for path in args.records]
     write_result(
         args.output,
         kind="measured_acceptance",
         evidence="measured",
         tier=args.tier,
         provenance=collect_provenance(config=args.settings, seed=settings.seed),
-        payload={"adapters": [summarise_record(result.payload, settings) for result in measured]},
+        payload={"adapters": [summarise_record(record, settings) for record in measured]},
     )
 
 

@@ -18,6 +18,7 @@ def main(args: argparse.Namespace) -> None:
         cost_model=args.cost_model,
         step_times=args.step_times,
         verdicts=args.verdicts,
+        effect_gate=args.effect_gate,
         settings=args.settings,
     )
     for name, make in TABLES.items():
@@ -25,10 +26,10 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-for flag in ("--measured", "--predictions", "--cost-model", "--step-times", "--output-dir"):
+for flag in ("--measured", "--predictions", "--cost-model", "--step-times", "--effect-gate", "--output-dir"):
     parser.add_argument(flag, type=Path, required=True)
 parser.add_argument("--verdicts", type=Path, nargs="+", required=True)
-parser.add_argument("--settings", type=json_flag, required=True, help="tier, pool, gate and effect rule, JSON")
+parser.add_argument("--settings", type=json_flag, required=True, help="tier, pool and gate, JSON")
 
 if __name__ == "__main__":
     run_script(parser, main)

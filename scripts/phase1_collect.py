@@ -1,7 +1,8 @@
 """Collect paired acceptance records: base and adapted target on the same prompts, adapter by adapter.
 
 Plans by default: checks every frozen input of the config's tier and writes the plan, without importing an engine and
-without downloading anything. --execute measures, and then needs the model folders and the adapters' folders.
+without downloading anything. --execute measures, and then needs the model folders and the adapters' folders. A run
+that was stopped goes on with the first adapter whose record is not in --state.
 """
 
 import argparse
@@ -9,7 +10,8 @@ from pathlib import Path
 
 from lora_spec.cli.script import named_path, run_script
 from lora_spec.config import tier_holding
-from lora_spec.measurement.campaign import execute_campaign, plan_campaign
+from lora_spec.measurement.campaign import Folders, plan_campaign
+from lora_spec.measurement.record_store import collect_into
 from lora_spec.measurement.tier_campaign import campaign_of
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
@@ -18,7 +20,7 @@ from lora_spec.results import write_result
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     tier = tier_holding(args.config)
-    campaign = campaign_of(tier, names=args.names)
+    campaign = campaign_of(tier, names=args.names, is_live=args.live)
     plan = plan_campaign(campaign)
     common = {"tier": tier.name, "provenance": collect_provenance(config=plan, seed=tier.phase1_measurement.seed)}
     if not args.execute:
@@ -26,20 +28,20 @@ def main(args: argparse.Namespace) -> None:
         write_result(path, kind="phase1_plan", evidence="contract-only", payload=plan, **common)
         print(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
         return
-    folders = dict(args.adapters)
-    for name, payload in execute_campaign(campaign, target=args.target, drafter=args.drafter, adapters=folders):
-        path = args.output_dir / f"{name}.json"
-        write_result(path, kind="acceptance_record", evidence="measured", payload=payload, **common)
-        print(f"measured {name}", flush=True)
+    folders = Folders(args.target, args.drafter, dict(args.adapters), args.early_drafter)
+    collect_into(args.output_dir, campaign, folders, state_dir=args.state or args.output_dir, **common)
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--config", type=Path, required=True, help="phase1_measurement.yaml in its tier's folder")
 parser.add_argument("--execute", action="store_true", help="start the engine and measure")
+parser.add_argument("--live", action="store_true", help="confirm a subset by live counters with LoRA on")
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
 parser.add_argument("--target", type=Path, help="model folder of the target")
 parser.add_argument("--drafter", type=Path, help="model folder of the drafter")
+parser.add_argument("--early-drafter", type=Path, help="model folder of its early checkpoint, where that replays")
 parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
+parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: the output)")
 parser.add_argument("--output-dir", type=Path, default=Path("results/phase1"), help="where plan or records go")
 
 if __name__ == "__main__":

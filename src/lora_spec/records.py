@@ -14,6 +14,10 @@ Action = Literal["green", "amber", "red", "abstain"]
 DrafterAction = Literal["keep", "disable", "adapt"]
 Mode = Literal["checkpoint_only", "checkpoint_base", "checkpoint_meta", "checkpoint_calib", "measured"]
 Arm = Literal["base", "adapted"]
+Role = Literal["fit", "calibration", "evaluation"]
+Source = Literal["live", "replay"]
+Weights = Literal["lora", "merged"]
+Context = Literal["own", "base"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,21 @@ class AcceptanceCounts:
 
 @dataclass(frozen=True)
 class PromptRecord:
-    """What one prompt gave in one arm: raw counts and the trajectory they belong to."""
+    """What one prompt gave in one arm under one drafter and depth: raw counts and the text they belong to.
+
+    Parameters
+    ----------
+    source
+        ``live``: a speculating engine's counters; ``replay``: the same arithmetic over a recorded text.
+    weights
+        How the adapter was served when the text was written: ``lora`` beside the base, or ``merged`` into it.
+    drafter
+        ``final``, ``early`` (its early checkpoint) or ``ngram``.
+    context
+        Whose text the drafts were judged on: the arm's ``own``, or the ``base`` arm's text, re-scored.
+    e2el_ms
+        Arrival to last token, in ms; None where no engine ran for this record alone.
+    """
 
     prompt_id: str
     prompt_set: str
@@ -111,21 +129,34 @@ class PromptRecord:
     num_prompt_tokens: int
     output_token_ids: tuple[int, ...]
     finish_reason: str
+    domain: str = ""
+    role: Role = "evaluation"
+    source: Source = "replay"
+    weights: Weights = "lora"
+    drafter: str = "final"
+    context: Context = "own"
+    num_steps: int | None = None
+    e2el_ms: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "PromptRecord":
-        """Rebuild from :meth:`to_dict` output read back from JSON."""
-        return cls(
-            **{
-                **data,
-                "counts": AcceptanceCounts.from_dict(data["counts"]),
-                "output_token_ids": tuple(data["output_token_ids"]),
-            }
-        )
+@dataclass(frozen=True)
+class AcceptanceRecord:
+    """Everything that was counted for one adapter, both arms, on every prompt set."""
+
+    adapter: str
+    adapter_sha256: str
+    records: tuple[PromptRecord, ...]
+
+    def chosen(
+        self, source: Source = "replay", *, drafter: str = "final", context: Context = "own"
+    ) -> tuple[PromptRecord, ...]:
+        """Return the records of one source, drafter and context."""
+        return tuple(r for r in self.records if (r.source, r.drafter, r.context) == (source, drafter, context))
+
+    @property
+    def max_depth(self) -> int:
+        """Return the deepest K that was replayed, 0 if none was."""
+        return max((record.counts.num_speculative_tokens for record in self.chosen()), default=0)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ import tempfile
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lora_spec.errors import EvidenceError, ResultError
 from lora_spec.records import Evidence
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SCHEMA_VERSION = "1"
 _ENVELOPE_KEYS = {"schema_version", "kind", "evidence", "tier", "provenance", "payload"}
@@ -54,7 +57,11 @@ def write_result(
     path: Path, *, kind: str, evidence: Evidence, tier: str, provenance: dict[str, Any], payload: Any
 ) -> None:
     """Write one experiment's result with its provenance."""
-    envelope = {
+    write_json_atomically(path, _envelope(kind, evidence, tier, provenance, payload))
+
+
+def _envelope(kind: str, evidence: Evidence, tier: str, provenance: dict[str, Any], payload: Any) -> dict[str, Any]:
+    return {
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
         "evidence": evidence,
@@ -62,7 +69,6 @@ def write_result(
         "provenance": provenance,
         "payload": payload,
     }
-    write_json_atomically(path, envelope)
 
 
 def read_json(path: Path) -> Any:
@@ -81,6 +87,53 @@ def read_json(path: Path) -> Any:
         raise ResultError(f"{path}: not a readable result ({err}); delete it and run its step again") from err
 
 
+_TABLE_KEY = b"lora_spec"
+
+
+def write_table_result(
+    path: Path,
+    *,
+    kind: str,
+    evidence: Evidence,
+    tier: str,
+    provenance: dict[str, Any],
+    payload: Any,
+    table: "pa.Table",
+) -> None:
+    """Write a table as Parquet with the envelope of a result in its metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    envelope = _envelope(kind, evidence, tier, provenance, payload)
+    text = json.dumps(envelope, sort_keys=True, allow_nan=False).encode()
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({_TABLE_KEY: text}), sink, compression="zstd")
+    write_bytes_atomically(path, sink.getvalue().to_pybytes())
+
+
+def read_table_result(
+    path: Path, kind: str, *, evidence: Collection[Evidence] = ("measured",)
+) -> tuple[Result, "pa.Table"]:
+    """Return a result that holds a table; the table comes without metadata.
+
+    Raises
+    ------
+    ResultError, EvidenceError
+        As :func:`read_result`.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        envelope = json.loads((table.schema.metadata or {})[_TABLE_KEY])
+    except FileNotFoundError as err:
+        raise ResultError(f"{path}: no such result; run the workflow step that writes it") from err
+    except (OSError, ValueError, KeyError, pa.ArrowException) as err:
+        raise ResultError(f"{path}: not a readable table result ({err}); delete it and run its step again") from err
+    return _checked(path, envelope, kind, evidence), table.replace_schema_metadata(None)
+
+
 def read_result(path: Path, kind: str, *, evidence: Collection[Evidence] = ("measured",)) -> Result:
     """Read a result of one kind.
 
@@ -91,7 +144,10 @@ def read_result(path: Path, kind: str, *, evidence: Collection[Evidence] = ("mea
     EvidenceError
         Its evidence class is not among ``evidence``: synthetic and plan-only data never pass as measured.
     """
-    envelope = read_json(path)
+    return _checked(path, read_json(path), kind, evidence)
+
+
+def _checked(path: Path, envelope: Any, kind: str, evidence: Collection[Evidence]) -> Result:
     if not isinstance(envelope, dict) or set(envelope) != _ENVELOPE_KEYS:
         raise ResultError(f"{path}: not a result envelope (needs exactly {', '.join(sorted(_ENVELOPE_KEYS))})")
     if envelope["schema_version"] != SCHEMA_VERSION:

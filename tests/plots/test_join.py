@@ -8,12 +8,12 @@ from lora_spec.engines.fake import FakeEngine, FakeReplayer
 from lora_spec.gate import gate_settings
 from lora_spec.gate.fleet import decide_fleet
 from lora_spec.measurement import Prompt
-from lora_spec.measurement.collect import AcceptanceCollector, CollectSettings, PromptSet
+from lora_spec.measurement.collect import CollectSettings, LoraCollector, PromptSet
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.plots.join import TABLES, Study
 from lora_spec.plots.registry import FIGURES
 from lora_spec.plots.schemas import VERDICT_TABLE
-from lora_spec.records import AcceptanceEstimate, StepTimeCell
+from lora_spec.records import AcceptanceEstimate, AcceptanceRecord, StepTimeCell
 
 ACCEPTANCE = {None: 0.8, "harmless": 0.8, "shifted": 0.4, "broken": 0.02}
 GATE = {
@@ -30,12 +30,14 @@ GATE = {
 
 def _summary(name):
     prompts = tuple(Prompt(f"p-{i}", tuple(range(i, i + 9))) for i in range(40))
-    collector = AcceptanceCollector(
-        FakeEngine(ACCEPTANCE, num_speculative_tokens=4), FakeReplayer(ACCEPTANCE), CollectSettings(3, 4, 16, 0)
+    collector = LoraCollector(
+        FakeEngine(ACCEPTANCE, num_speculative_tokens=4),
+        {"final": FakeReplayer(ACCEPTANCE)},
+        CollectSettings(3, 4, 16, 0),
     )
-    payload = collector.collect(AdapterRef(name, "folder", 8), [PromptSet("own", "sha", prompts, 80)])
+    records = collector.collect(AdapterRef(name, "folder", 8), [PromptSet("own", "sha", prompts, 80)])
     how = SummarySettings(num_speculative_tokens=3, min_drafts=16, level=0.9, num_bootstrap_draws=200, seed=0)
-    return summarise_record({**payload, "adapter_sha256": "0" * 64}, how)
+    return summarise_record(AcceptanceRecord(name, "0" * 64, records), how)
 
 
 def _cells():
@@ -84,7 +86,7 @@ def study():
         cost_model=cost_model,
         cells=_cells(),
         gate=gate_settings(GATE),
-        min_accepted_loss=0.1,
+        effect={"answer": "GO", "sentence": "a test", "rule": {"min_accepted_loss": 0.1}},
         map_batch_sizes=[1, 8],
     )
 

@@ -1,17 +1,19 @@
+from dataclasses import replace
+
 import pytest
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.examples import training_example
-from lora_spec.records import AcceptanceCounts, PromptRecord
+from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
 
 
-def _prompt(arm: str, prompt: str, accepted: tuple[int, ...], *, prompt_set: str = "own") -> dict:
+def _prompt(arm: str, prompt: str, accepted: tuple[int, ...], *, prompt_set: str = "own") -> PromptRecord:
     counts = AcceptanceCounts(10, 10 * len(accepted), sum(accepted), accepted)
-    return PromptRecord(prompt, prompt_set, arm, "json", counts, 5, (1, 2), "stop").to_dict()
+    return PromptRecord(prompt, prompt_set, arm, "json", counts, 5, (1, 2), "stop")
 
 
-def _record(**changes) -> dict:
-    replay = [
+def _record(skip: int = 0, **changes) -> AcceptanceRecord:
+    replay = (
         _prompt("base", "p0", (8,)),
         _prompt("base", "p0", (8, 6)),
         _prompt("adapted", "p0", (4,)),
@@ -19,14 +21,17 @@ def _record(**changes) -> dict:
         _prompt("adapted", "p0", (4, 1)),
         _prompt("adapted", "p1", (2, 0)),
         _prompt("adapted", "p9", (9, 9), prompt_set="common"),
-    ]
-    return {"adapter": "json", "adapter_sha256": "s", "max_depth": 2, "live": [], "replay": replay} | changes
+        # Another drafter's counts, and those on the base's text, are not what a predictor learns from.
+        replace(_prompt("adapted", "p0", (10, 10)), drafter="early"),
+        replace(_prompt("adapted", "p0", (10, 10)), context="base"),
+    )
+    return AcceptanceRecord(**{"adapter": "json", "adapter_sha256": "s", "records": replay[skip:]} | changes)
 
 
 FEATURES = {"adapter": {"name": "json", "weights_sha256": "s"}, "columns": {"checkpoint_only": {"norm": 1.0}}}
 
 
-def _join(record: dict, prompt_set: str = "own"):
+def _join(record: AcceptanceRecord, prompt_set: str = "own"):
     return training_example(FEATURES, record, mode="checkpoint_only", source="json", prompt_set=prompt_set)
 
 
@@ -45,6 +50,6 @@ def test_features_of_other_weights_are_refused():
 
 def test_a_cell_without_drafts_is_refused_by_name():
     with pytest.raises(PredictorError, match=r"arm 'base', prompts 'own', K=1"):
-        _join(_record(replay=_record()["replay"][2:]))
+        _join(_record(skip=2))
     with pytest.raises(PredictorError, match="'common'"):
         _join(_record(), prompt_set="common")

@@ -1,13 +1,13 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
-from linear_law import DEPTH, make_examples, true_rates
+from linear_law import make_examples, true_rates
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.columns import CheckpointOnlyColumns
 from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.predictors.prediction import predict
-from lora_spec.records import AcceptanceEstimate, PromptRecord
+from lora_spec.records import AcceptanceEstimate, AcceptanceRecord, PromptRecord
 
 GATE = {
     "level": 0.8,
@@ -31,13 +31,12 @@ def _tables(num_sources: int = 6, per_source: int = 2) -> tuple[list, list, dict
         adapter = {"name": example.adapter, "weights_sha256": example.adapter_sha256}
         groups = {"checkpoint_only": dict(example.columns.values)}
         features.append({"adapter": adapter, "status": "ok", "codes": [], "message": "", "columns": groups})
-        replay = [
-            PromptRecord("p", "own", arm, example.adapter, counts, 1, (1,), "stop").to_dict()
+        replay = tuple(
+            PromptRecord("p", "own", arm, example.adapter, counts, 1, (1,), "stop")
             for arm, by_depth in (("adapted", example.counts_by_depth), ("base", example.base_counts_by_depth))
             for counts in by_depth
-        ]
-        record = {"adapter": example.adapter, "adapter_sha256": example.adapter_sha256, "max_depth": DEPTH}
-        records.append({**record, "live": [], "replay": replay})
+        )
+        records.append(AcceptanceRecord(example.adapter, example.adapter_sha256, replay))
         sources[example.adapter] = example.source
     return features, records, sources
 
@@ -58,10 +57,9 @@ def test_a_held_out_prediction_does_not_move_with_its_own_sources_truth():
     features, records, sources = _tables()
     before = _run(features, records, sources).predictions["predictions"]
     target = before[0]["adapter"]
-    changed = [r for r in records if sources[r["adapter"]] == sources[target]]
-    for record in changed:
-        record["replay"] = next(r["replay"] for r in records if sources[r["adapter"]] != sources[target])
-    after = _run(features, records, sources).predictions["predictions"]
+    others = next(r.records for r in records if sources[r.adapter] != sources[target])
+    changed = [replace(r, records=others) if sources[r.adapter] == sources[target] else r for r in records]
+    after = _run(features, changed, sources).predictions["predictions"]
     assert after[0] == before[0]
     assert after[-1] != before[-1]
 

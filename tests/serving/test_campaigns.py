@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lora_spec.measurement.campaign import Campaign, execute_campaign
+from lora_spec.measurement.campaign import Campaign, Folders, execute_campaign
 from lora_spec.measurement.cost_profile import profile_cost
 from lora_spec.measurement.summary import SummarySettings, summarise_record
-from lora_spec.records import PromptRecord, StepTimeCell
+from lora_spec.records import StepTimeCell
 from lora_spec.training.frozen_prompts import FrozenPrompts
 
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
@@ -23,6 +23,15 @@ ENGINE = {
 }
 
 
+COUNTING = {
+    "weights": "lora",
+    "drafters": ["final", "ngram"],
+    "is_base_text_rescored": False,
+    "max_num_seqs": 16,
+    "num_live_prompts": 6,
+}
+
+
 def _prompts(prompt_set, domain):
     words = tuple(" ".join(f"w{(7 * i + 3 * j) % 190}" for j in range(4 + i)) for i in range(6))
     return FrozenPrompts(prompt_set, "evaluation", domain, words, 20, 0.0, "CC0-1.0", f"{domain}-hash")
@@ -33,7 +42,13 @@ def campaign():
     rows = [{"name": name, "domain": "words", "source": "shipped"} for name in ("weak", "zero")]
     return Campaign(
         rows=tuple(rows),
-        phase1={"num_speculative_tokens": 3, "max_depth": 4, "min_drafts": 8, "num_warmup_prompts": 1},
+        phase1={
+            "num_speculative_tokens": 3,
+            "max_depth": 4,
+            "min_drafts": 8,
+            "num_warmup_prompts": 1,
+            "counting": COUNTING,
+        },
         prompts=(_prompts("own", "words"), _prompts("common", "chat")),
         engine=ENGINE,
         pair={"target": {"source": {"kind": "shipped"}}},
@@ -44,17 +59,18 @@ def campaign():
 def payloads(campaign, pair, adapters):
     target, drafter = map(Path, pair)
     folders = {name: Path(ref.path) for name, ref in adapters.items()}
-    return dict(execute_campaign(campaign, target=target, drafter=drafter, adapters=folders))
+    measured = execute_campaign(campaign, Folders(target, drafter, folders))
+    return {record.adapter: record for record, _ in measured}
 
 
-def _sums(payload, source, depth):
-    records = [PromptRecord.from_dict(item) for item in payload[source]]
-    return {(r.prompt_set, r.arm, r.prompt_id): r.counts for r in records if r.counts.num_speculative_tokens == depth}
+def _counts(record, source, depth, **view):
+    chosen = record.chosen(source, **view)
+    return {(r.prompt_set, r.arm, r.prompt_id): r.counts for r in chosen if r.counts.num_speculative_tokens == depth}
 
 
 @pytest.mark.parametrize("name", ["weak", "zero"])
 def test_replay_equals_the_engines_counters_prompt_by_prompt(payloads, name):
-    live, replay = _sums(payloads[name], "live", 3), _sums(payloads[name], "replay", 3)
+    live, replay = _counts(payloads[name], "live", 3), _counts(payloads[name], "replay", 3)
     assert len(live) == 24
     assert live == replay
 

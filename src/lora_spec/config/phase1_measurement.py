@@ -9,6 +9,7 @@ from lora_spec.config.fields import (
     ConfigModel,
     Count,
     Depth,
+    Flag,
     Fraction,
     NonNegative,
     OpenFraction,
@@ -43,6 +44,31 @@ class StepTimeConfig(ConfigModel):
         return self
 
 
+class CountingConfig(ConfigModel):
+    """How acceptance is counted: with what weights texts are written, and which drafters replay them."""
+
+    weights: Literal["lora", "merged"] = Field(
+        description="lora: live counters with LoRA on. merged: texts from merged weights without drafts, three times "
+        "faster on a CPU; acceptance by replay alone."
+    )
+    drafters: tuple[Literal["final", "early", "ngram"], ...] = Field(
+        min_length=1, description="Drafters that replay every text; verdicts rest on final, the others show robustness."
+    )
+    is_base_text_rescored: Flag = Field(
+        description="Judge the drafter along the base's texts too, by what the adapted target would say (merged only)."
+    )
+    max_num_seqs: PositiveCount = Field(description="Batch in which merged weights write: nothing is timed.")
+    num_live_prompts: PositiveCount = Field(description="Prompts per adapter that live counters confirm.")
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "CountingConfig":
+        if "final" not in self.drafters or len(set(self.drafters)) < len(self.drafters):
+            raise ValueError("drafters must be distinct and hold final, on which the verdicts rest")
+        if self.is_base_text_rescored and self.weights == "lora":
+            raise ValueError("is_base_text_rescored needs weights: merged, since the reader has the merged weights")
+        return self
+
+
 class EffectGateConfig(ConfigModel):
     """The rule GO / INVESTIGATE / STOP, fixed before anything is measured."""
 
@@ -63,6 +89,7 @@ class Phase1MeasurementConfig(ConfigModel):
     num_live_adapters: PositiveCount | None = Field(
         description="Adapters confirmed by live counters, spread over the strata; null is all of them."
     )
+    counting: CountingConfig = Field(description="The counting campaign.")
     min_drafts: PositiveCount = Field(description="Fewest drafts per arm for a record to count as measured.")
     num_warmup_prompts: Count = Field(description="Prompts run and discarded before the window opens.")
     num_bootstrap_draws: PositiveCount = Field(description="Cluster-bootstrap draws over prompts.")

@@ -129,6 +129,11 @@ class CostModel:
         interval = _percentile_interval(median, draws, level)
         return self._estimate(interval, num_speculative_tokens, batch_size, unit="ms per step")
 
+    def step_time_draws(self, num_speculative_tokens: int, batch_size: float, *, num_draws: int) -> tuple[float, Array]:
+        """Return T_K(B) in ms and as many bootstrap draws as asked for, the same draws of trials at every depth."""
+        median, draws = self._times(num_speculative_tokens, batch_size)
+        return median, np.resize(draws, num_draws)
+
     def time_ratio(
         self, num_speculative_tokens: int, batch_size: float, *, level: float = DEFAULT_TIME_LEVEL
     ) -> Interval:

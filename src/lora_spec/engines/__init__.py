@@ -7,6 +7,8 @@ from lora_spec.engines.base import (
     DecodeTiming,
     Engine,
     GenerationRequest,
+    MatchReplayer,
+    ReplayedSteps,
     Replayer,
     Trajectory,
 )
@@ -19,6 +21,8 @@ __all__ = [
     "DecodeTiming",
     "Engine",
     "GenerationRequest",
+    "MatchReplayer",
+    "ReplayedSteps",
     "Replayer",
     "Trajectory",
     "open_engine",

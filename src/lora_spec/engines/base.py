@@ -1,13 +1,14 @@
 """What every engine offers and what passes through it. Knows no engine by name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from lora_spec.engines.verify_steps import accepted_per_step
 from lora_spec.errors import EngineError
 from lora_spec.records import AcceptanceCounts
 
@@ -40,6 +41,7 @@ class Completion:
 
     ``accepted_per_step[i]`` of ``drafted_per_step[i]`` drafted tokens were accepted in verify step i. The engine counts
     before it cuts the output at the end token or the cap, so the last step may count accepted tokens never delivered.
+    ``e2el_ms`` is the time from arrival to the last token, None where the engine keeps no clock.
     """
 
     request_id: str
@@ -48,6 +50,7 @@ class Completion:
     finish_reason: str
     accepted_per_step: tuple[int, ...]
     drafted_per_step: tuple[int, ...]
+    e2el_ms: float | None = None
 
     def counts(self, num_speculative_tokens: int) -> AcceptanceCounts:
         """Return this request's share of the engine's counters at depth K."""
@@ -175,6 +178,16 @@ class Engine(ABC):
         worse than they would be (the drafter has not seen those tokens): times hold, acceptance does not.
         """
 
+    def reload_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Serve other weights of the same shapes from now on: (name, tensor), as in the target's checkpoint.
+
+        Raises
+        ------
+        EngineError
+            This engine cannot, or some requests still run.
+        """
+        raise EngineError(f"{type(self).__name__} cannot change its weights; start another engine")
+
     def close(self) -> None:  # noqa: B027 - an engine without resources has nothing to release
         """Release memory, processes and files. Closing twice is harmless."""
 
@@ -191,12 +204,56 @@ class Engine(ABC):
         self.close()
 
 
+@dataclass(frozen=True)
+class ReplayedSteps:
+    """The verify steps of one trajectory at one depth: drafted and accepted tokens of each."""
+
+    num_speculative_tokens: int
+    drafted_per_step: tuple[int, ...]
+    accepted_per_step: tuple[int, ...]
+
+    def counts(self) -> AcceptanceCounts:
+        """Return what an engine's counters would say: steps that drafted nothing are not drafts."""
+        per_pos = tuple(sum(n > k for n in self.accepted_per_step) for k in range(self.num_speculative_tokens))
+        num_drafts = sum(n > 0 for n in self.drafted_per_step)
+        return AcceptanceCounts(num_drafts, sum(self.drafted_per_step), sum(per_pos), per_pos)
+
+
 class Replayer(ABC):
-    """A drafter that says, for a recorded trajectory, where it would have proposed the very next token."""
+    """A drafting method that says, for recorded trajectories, what every verify step would have accepted."""
 
     @abstractmethod
+    def replay(self, trajectories: Sequence[Trajectory], depths: Sequence[int]) -> list[list[ReplayedSteps]]:
+        """Return the steps of every trajectory at every depth, depths innermost."""
+
+
+class MatchReplayer(Replayer):
+    """A drafter whose drafts follow from its first choice after every token, as those of a draft model do."""
+
+    @abstractmethod
+    def first_choices(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
+        """Return, per trajectory, the token that the drafter ranks first at every output and overrun position."""
+
     def match_drafts(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
         """Return, per trajectory, a bool vector over output and overrun tokens.
 
         Entry i says whether the drafter, given everything before output token i, ranks that token first.
         """
+        return [
+            choices == np.array(trajectory.output_token_ids + trajectory.overrun_token_ids)
+            for trajectory, choices in zip(trajectories, self.first_choices(trajectories), strict=True)
+        ]
+
+    def replay(self, trajectories: Sequence[Trajectory], depths: Sequence[int]) -> list[list[ReplayedSteps]]:
+        """Return the steps at every depth from one vector of matches per trajectory."""
+        matches = self.match_drafts(trajectories)
+        return [
+            [steps_of_matches(vector, len(trajectory.output_token_ids), depth) for depth in depths]
+            for trajectory, vector in zip(trajectories, matches, strict=True)
+        ]
+
+
+def steps_of_matches(matches: np.ndarray, num_output_tokens: int, num_speculative_tokens: int) -> ReplayedSteps:
+    """Return the steps at one depth along a trajectory with known matches (see ``verify_steps``)."""
+    accepted = accepted_per_step(matches, num_output_tokens, num_speculative_tokens)
+    return ReplayedSteps(num_speculative_tokens, (num_speculative_tokens,) * len(accepted), accepted)

@@ -4,7 +4,7 @@ Whatever it gives is synthetic: results made with it are ``synthetic-smoke``, ne
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -17,7 +17,7 @@ from lora_spec.engines.base import (
     DecodeTiming,
     Engine,
     GenerationRequest,
-    Replayer,
+    MatchReplayer,
     Trajectory,
 )
 from lora_spec.engines.verify_steps import accepted_per_step
@@ -59,20 +59,17 @@ class _KnownAcceptance:
         return self._acceptance[name]
 
 
-class FakeReplayer(_KnownAcceptance, Replayer):
+class FakeReplayer(_KnownAcceptance, MatchReplayer):
     """The replay that belongs to :class:`FakeEngine`: the same draws, so live and replayed counts are equal."""
 
-    def match_drafts(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-        """Return the draws that the engine used for these prompts."""
-        return [
-            _matches(
-                t.prompt_token_ids,
-                t.adapter,
-                self._alpha(t.adapter),
-                len(t.output_token_ids) + len(t.overrun_token_ids),
-            )
-            for t in trajectories
-        ]
+    def first_choices(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
+        """Return the text where the engine's draws for these prompts agree, and -1, which no text holds, elsewhere."""
+        found = []
+        for t in trajectories:
+            text = np.array(t.output_token_ids + t.overrun_token_ids)
+            agrees = _matches(t.prompt_token_ids, t.adapter, self._alpha(t.adapter), len(text))
+            found.append(np.where(agrees, text, -1))
+        return found
 
 
 class FakeEngine(_KnownAcceptance, Engine):
@@ -114,6 +111,7 @@ class FakeEngine(_KnownAcceptance, Engine):
         self._total = np.zeros(3 + num_speculative_tokens, dtype=int)
         self._unpublished = np.zeros_like(self._total)
         self._num_calls = 0
+        self._merged: AdapterRef | None = None
 
     @property
     def max_depth(self) -> int:
@@ -154,7 +152,7 @@ class FakeEngine(_KnownAcceptance, Engine):
 
     def _complete(self, request: GenerationRequest) -> Completion:
         prompt = request.prompt_token_ids
-        adapter = None if self._fault == "adapter_ignored" else request.adapter
+        adapter = None if self._fault == "adapter_ignored" else request.adapter or self._merged
         depth = self._depth_by_adapter.get(request.adapter.name, self._depth) if request.adapter else self._depth
         tokens = self._tokens(request, adapter)
         matches = _matches(prompt, adapter, self._alpha(adapter), len(tokens) + self._max_depth)
@@ -189,6 +187,10 @@ class FakeEngine(_KnownAcceptance, Engine):
                 *counts.num_accepted_tokens_per_pos,
             ]
         )
+
+    def reload_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Take the name of the adapter that is merged, None for the base, from the only entry of ``weights``."""
+        ((_, self._merged),) = weights
 
     def read_counters(self) -> CounterReading:
         """Return the counters, true or faulty."""

@@ -12,6 +12,7 @@ _ENGINES = {
 }
 _REPLAYERS = {
     "transformers": "lora_spec.engines.replay:TransformersReplayer",
+    "ngram": "lora_spec.engines.ngram_replay:NgramReplayer",
     "fake": "lora_spec.engines.fake:FakeReplayer",
 }
 

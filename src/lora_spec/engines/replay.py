@@ -1,16 +1,19 @@
-"""Exact greedy acceptance at every depth from one drafter pass over recorded trajectories, without an engine."""
+"""A model's first choices along recorded trajectories, from one forward pass over each, without an engine.
 
-from collections.abc import Sequence
+Of a drafter they give exact greedy acceptance at every depth; of an adapted target, what it would have said there.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from lora_spec.engines.base import Replayer, Trajectory
+from lora_spec.engines.base import MatchReplayer, Trajectory
 from lora_spec.errors import EngineError
 
 
-class TransformersReplayer(Replayer):
-    """A drafter in Hugging Face format, run by transformers.
+class TransformersReplayer(MatchReplayer):
+    """A drafter (or a target) in Hugging Face format, run by transformers.
 
     Parameters
     ----------
@@ -40,20 +43,21 @@ class TransformersReplayer(Replayer):
         self._model: Any = model.eval()
         self._max_batch_tokens = max_batch_tokens
 
-    def match_drafts(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-        """Return the drafter's agreement with every output and overrun token."""
+    def reload_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Put other weights into the model: (name, tensor), as in its checkpoint; those not named stay."""
+        self._model.load_state_dict(dict(weights), strict=False)
+
+    def first_choices(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
+        """Return, per trajectory, the token that the model ranks first at every output and overrun position."""
         sequences = [t.prompt_token_ids + t.output_token_ids + t.overrun_token_ids for t in trajectories]
-        matches: list[np.ndarray] = [np.empty(0, dtype=bool)] * len(sequences)
+        found: list[np.ndarray] = [np.empty(0, dtype=int)] * len(sequences)
         for batch in _plan_batches([len(sequence) for sequence in sequences], self._max_batch_tokens):
-            predicted = self._predict([sequences[index] for index in batch])
-            for index, row in zip(batch, predicted, strict=True):
-                start = len(trajectories[index].prompt_token_ids)
-                tokens = np.array(sequences[index])
-                matches[index] = row[start - 1 : len(tokens) - 1] == tokens[start:]
-        return matches
+            for index, row in zip(batch, self._predict([sequences[index] for index in batch]), strict=True):
+                found[index] = row[len(trajectories[index].prompt_token_ids) - 1 : len(sequences[index]) - 1]
+        return found
 
     def _predict(self, sequences: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-        """Return the drafter's first choice after every token of every sequence."""
+        """Return the model's first choice after every token of every sequence."""
         import torch
 
         longest = max(map(len, sequences))

@@ -1,6 +1,6 @@
 """vLLM in this process: exact counters per request, depth set at run time, engine steps timed one by one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lora_spec.engines.base import AdapterRef, Completion, CounterReading, DecodeTiming, Engine, GenerationRequest
@@ -192,6 +192,16 @@ class VllmOfflineEngine(Engine):
 
         return LoRARequest(adapter.name, self._lora_ids.setdefault(adapter, len(self._lora_ids) + 1), adapter.path)
 
+    def reload_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Load weights in place, layer by layer, as vLLM does after a training step; takes a second or two."""
+        if self._core().scheduler.has_unfinished_requests():
+            raise EngineError("requests still run: weights can be changed between calls of generate only")
+        try:
+            self._runner().reload_weights(weights_iterator=iter(weights))
+        except (RuntimeError, ValueError, KeyError, AssertionError) as err:
+            self.close()
+            raise EngineError(f"vLLM could not load the weights ({err}); the engine is closed, open another") from err
+
     def read_counters(self) -> CounterReading:
         """Return the speculative-decoding counters of ``LLM.get_metrics``."""
         found = {metric.name.removeprefix(_COUNTER_PREFIX): metric for metric in self._llm.get_metrics()}
@@ -264,4 +274,13 @@ def _completion(request: GenerationRequest, output: Any) -> Completion:
         finish_reason=str(first.finish_reason),
         accepted_per_step=tuple(metrics.per_step_accepted) if metrics else (),
         drafted_per_step=tuple(metrics.per_step_drafted) if metrics else (),
+        e2el_ms=_e2el_ms(output.metrics),
     )
+
+
+def _e2el_ms(stats: Any) -> float | None:
+    """Return arrival to last token from vLLM's request statistics."""
+    # Arrival is on the wall clock; prefill and decoding are on the monotonic one, so the two are never mixed.
+    if stats is None or not stats.last_token_ts:
+        return None
+    return 1e3 * (stats.last_token_ts - stats.queued_ts)

@@ -102,7 +102,7 @@ def measure_arm(
     ]
     assert window.delta is not None
     _reconcile(records, window.delta, where=where)
-    _check_num_drafts(records, min_drafts, where=where)
+    check_num_drafts(records, min_drafts, where=where)
     return records
 
 
@@ -137,6 +137,9 @@ def _record(
         num_prompt_tokens=completion.num_prompt_tokens,
         output_token_ids=completion.output_token_ids,
         finish_reason=completion.finish_reason,
+        source="live",
+        num_steps=len(completion.drafted_per_step),
+        e2el_ms=completion.e2el_ms,
     )
 
 
@@ -153,7 +156,8 @@ def _reconcile(records: Sequence[PromptRecord], delta: AcceptanceCounts, *, wher
         )
 
 
-def _check_num_drafts(records: Sequence[PromptRecord], min_drafts: int, *, where: str) -> None:
+def check_num_drafts(records: Sequence[PromptRecord], min_drafts: int, *, where: str) -> None:
+    """Raise MeasurementError where the records hold too few verify steps for a rate worth its interval."""
     num_drafts = sum(record.counts.num_drafts for record in records)
     if num_drafts < min_drafts:
         raise MeasurementError(

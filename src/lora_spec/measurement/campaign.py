@@ -1,20 +1,21 @@
 """The acceptance campaign of a tier: what it will measure (a plan), and the measuring, adapter by adapter."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lora_spec.adapter import inspect_adapter
-from lora_spec.engines import AdapterRef, Engine, open_engine, open_replayer
-from lora_spec.engines.options import offline_options
+from lora_spec.engines import AdapterRef, Engine
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.acceptance import Prompt
-from lora_spec.measurement.collect import AcceptanceCollector, CollectSettings, PromptSet
-from lora_spec.provenance import sha256_of_file
-from lora_spec.training.frozen_prompts import COMMON_DOMAIN, FrozenPrompts
+from lora_spec.measurement.collect import PromptSet
+from lora_spec.measurement.collectors import open_collector
+from lora_spec.provenance import sha256_of_file, sha256_of_json
+from lora_spec.records import AcceptanceRecord
+from lora_spec.training.frozen_prompts import FrozenPrompts
 
-_COUNTED_KEYS = ("num_speculative_tokens", "max_depth", "min_drafts", "num_warmup_prompts")
+COUNTED_KEYS = ("num_speculative_tokens", "max_depth", "min_drafts", "num_warmup_prompts")
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,17 @@ class Campaign:
     prompts: tuple[FrozenPrompts, ...]
     engine: Mapping[str, Any]
     pair: Mapping[str, Any]
+    is_own_only: bool = False
 
     def prompts_for(self, row: Mapping[str, Any]) -> list[FrozenPrompts]:
         """Return the evaluation prompts of an adapter: its own traffic, then the common ones."""
-        wanted = (row["domain"], COMMON_DOMAIN)
-        chosen = {p.domain: p for p in self.prompts if p.role == "evaluation" and p.domain in wanted}
-        if missing := [domain for domain in wanted if domain not in chosen]:
+        evaluation = [prompts for prompts in self.prompts if prompts.role == "evaluation"]
+        own = [p for p in evaluation if (p.prompt_set, p.domain) == ("own", row["domain"])]
+        if not own:
             raise MeasurementError(
-                f"adapter {row['name']!r}: no evaluation prompts of domain {missing[0]!r}; add it to prompts.yaml"
+                f"adapter {row['name']!r}: no evaluation prompts of domain {row['domain']!r}; add it to prompts.yaml"
             )
-        return [chosen[domain] for domain in wanted]
+        return own if self.is_own_only else own + [p for p in evaluation if p.prompt_set == "common"]
 
 
 def unpinned_inputs(campaign: Campaign) -> list[str]:
@@ -50,7 +52,7 @@ def plan_campaign(campaign: Campaign) -> dict[str, Any]:
     return {
         "pair": dict(campaign.pair),
         "engine": dict(campaign.engine),
-        "settings": {key: campaign.phase1[key] for key in _COUNTED_KEYS},
+        "settings": {key: campaign.phase1[key] for key in (*COUNTED_KEYS, "counting")},
         "unpinned": unpinned_inputs(campaign),
         "adapters": [
             {
@@ -73,10 +75,25 @@ def plan_campaign(campaign: Campaign) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Folders:
+    """Where the models and adapters of a campaign lie; the early drafter only where it replays."""
+
+    target: Path
+    drafter: Path
+    adapters: Mapping[str, Path]
+    early_drafter: Path | None = None
+
+
 def execute_campaign(
-    campaign: Campaign, *, target: Path, drafter: Path, adapters: Mapping[str, Path]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Measure every adapter on one engine and yield (name, payload) as each is done.
+    campaign: Campaign, folders: Folders, *, is_done: Callable[[str, str], bool] = lambda name, inputs_sha256: False
+) -> Iterator[tuple[AcceptanceRecord, dict[str, Any]]]:
+    """Measure every adapter on one engine and yield its record, with circumstances, as each is done.
+
+    Parameters
+    ----------
+    is_done
+        Asked with an adapter's name and the digest of everything that its record depends on; True skips it.
 
     Raises
     ------
@@ -87,28 +104,30 @@ def execute_campaign(
         raise MeasurementError(
             f"{', '.join(unpinned)}: no immutable revision (revision: null); give 40 hex digits in the config"
         )
-    served = {row["name"]: adapter_ref(row["name"], adapters) for row in campaign.rows}
-    engine = open_engine(
-        "vllm_offline",
-        target=str(target),
-        drafter=str(drafter),
-        num_speculative_tokens=campaign.phase1["max_depth"],
-        max_loras=1,
-        **offline_options(campaign.engine),
-    )
-    with engine:
-        replayer = open_replayer(
-            "transformers",
-            drafter=str(drafter),
-            dtype=campaign.engine["dtype"],
-            num_threads=campaign.engine["num_threads"],
-        )
-        settings = CollectSettings(**{key: campaign.phase1[key] for key in _COUNTED_KEYS})
-        collector = AcceptanceCollector(engine, replayer, settings)
-        for row in campaign.rows:
-            payload = collector.collect(served[row["name"]], _encode(engine, campaign.prompts_for(row)))
-            digest = sha256_of_file(Path(served[row["name"]].path) / "adapter_model.safetensors")
-            yield row["name"], {**payload, "adapter_sha256": digest, "engine": engine.describe()}
+    served = {row["name"]: adapter_ref(row["name"], folders.adapters) for row in campaign.rows}
+    inputs = {row["name"]: _inputs(campaign, row, served[row["name"]], folders) for row in campaign.rows}
+    waiting = [row for row in campaign.rows if not is_done(row["name"], sha256_of_json(inputs[row["name"]]))]
+    if not waiting:
+        return
+    with open_collector(campaign, folders) as (engine, collector):
+        for row in waiting:
+            name = row["name"]
+            records = collector.collect(served[name], _encode(engine, campaign.prompts_for(row)))
+            record = AcceptanceRecord(name, inputs[name]["adapter_sha256"], records)
+            yield record, {"engine": engine.describe(), "inputs_sha256": sha256_of_json(inputs[name])}
+
+
+def _inputs(campaign: Campaign, row: Mapping[str, Any], adapter: AdapterRef, folders: Folders) -> dict[str, Any]:
+    """Return everything that a record depends on, as hashes and settings."""
+    models = [folders.target, folders.drafter, *filter(None, [folders.early_drafter])]
+    prompts = [[p.prompt_set, p.role, p.sha256, p.max_tokens] for p in campaign.prompts_for(row)]
+    return {
+        "adapter_sha256": sha256_of_file(Path(adapter.path) / "adapter_model.safetensors"),
+        "models": [sha256_of_file(path) for folder in models for path in sorted(folder.glob("*.safetensors"))],
+        "prompts": prompts,
+        "settings": {key: campaign.phase1[key] for key in (*COUNTED_KEYS, "counting")},
+        "engine": dict(campaign.engine),
+    }
 
 
 def adapter_ref(name: str, adapters: Mapping[str, Path]) -> AdapterRef:
@@ -135,5 +154,7 @@ def _encode(engine: Engine, frozen: Sequence[FrozenPrompts]) -> list[PromptSet]:
     for prompts in frozen:
         tokens = engine.encode_chat(prompts.prompts)
         named = tuple(Prompt(prompts.prompt_id(index), ids) for index, ids in enumerate(tokens))
-        sets.append(PromptSet(prompts.prompt_set, prompts.sha256, named, prompts.max_tokens))
+        sets.append(
+            PromptSet(prompts.prompt_set, prompts.sha256, named, prompts.max_tokens, prompts.domain, prompts.role)
+        )
     return sets

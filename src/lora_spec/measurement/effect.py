@@ -37,7 +37,7 @@ def estimate_mismatch(
             )
         return 1 - (accepted / drafts) / (base_accepted / base_drafts)
 
-    table = _paired_counts(records, prompt_set, num_speculative_tokens, min_drafts)
+    table = paired_counts(records, prompt_set, num_speculative_tokens, min_drafts)
     return _bootstrap(table, mismatch, level=level, num_bootstrap=num_bootstrap, seed=seed)
 
 
@@ -57,7 +57,7 @@ def estimate_acceptance_length_difference(
         base_drafts, base_accepted, drafts, accepted = sums.T
         return accepted / _positive(drafts) - base_accepted / _positive(base_drafts)
 
-    table = _paired_counts(records, prompt_set, num_speculative_tokens, min_drafts)
+    table = paired_counts(records, prompt_set, num_speculative_tokens, min_drafts)
     return _bootstrap(table, difference, level=level, num_bootstrap=num_bootstrap, seed=seed)
 
 
@@ -134,7 +134,7 @@ def _counts_table(records: Sequence[PromptRecord], depth: int, min_drafts: int) 
     return np.array([[r.counts.num_drafts, *r.counts.num_accepted_tokens_per_pos] for r in by_prompt.values()], float)
 
 
-def _paired_counts(records: Sequence[PromptRecord], prompt_set: str, depth: int, min_drafts: int) -> np.ndarray:
+def paired_counts(records: Sequence[PromptRecord], prompt_set: str, depth: int, min_drafts: int) -> np.ndarray:
     """Return (num_prompts, 4): base drafts and accepted, adapted drafts and accepted, prompts in one order."""
     arms = {
         arm: _at_depth([r for r in records if r.prompt_set == prompt_set and r.arm == arm], depth)

@@ -10,7 +10,7 @@ from lora_spec.measurement.effect import (
     estimate_acceptance_length_difference,
     estimate_mismatch,
 )
-from lora_spec.records import AcceptanceCounts, Interval, PromptRecord
+from lora_spec.records import AcceptanceCounts, AcceptanceRecord, Interval, PromptRecord
 
 
 @dataclass(frozen=True)
@@ -24,18 +24,17 @@ class SummarySettings:
     seed: int
 
 
-def summarise_record(payload: Mapping[str, Any], settings: SummarySettings) -> dict[str, Any]:
+def summarise_record(measured: AcceptanceRecord, settings: SummarySettings) -> dict[str, Any]:
     """Return an adapter's measured acceptance, its base's on the same prompts, and the paired effects.
 
     Estimates rest on replayed counts, which exist at every depth; the live counts stand beside them.
     """
-    replay = [PromptRecord.from_dict(item) for item in payload["replay"]]
-    live = [PromptRecord.from_dict(item) for item in payload["live"]]
+    replay, live = measured.chosen("replay"), measured.chosen("live")
     how = {"level": settings.level, "num_bootstrap": settings.num_bootstrap_draws, "seed": settings.seed}
     prompt_sets = dict.fromkeys(record.prompt_set for record in replay)
     return {
-        "adapter": payload["adapter"],
-        "adapter_sha256": payload["adapter_sha256"],
+        "adapter": measured.adapter,
+        "adapter_sha256": measured.adapter_sha256,
         "estimate": estimate_acceptance(replay, arm="adapted", min_drafts=settings.min_drafts, **how).to_dict(),
         "base_estimate": estimate_acceptance(replay, arm="base", min_drafts=settings.min_drafts, **how).to_dict(),
         "effects": [_effect(replay, prompt_set, settings) for prompt_set in prompt_sets],

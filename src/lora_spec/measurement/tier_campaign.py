@@ -1,6 +1,7 @@
 """The acceptance campaign that a tier's config files describe."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from lora_spec.config import Tier
 from lora_spec.errors import ConfigError
@@ -8,8 +9,13 @@ from lora_spec.measurement.campaign import Campaign
 from lora_spec.training.frozen_prompts import FrozenPrompts, freeze_prompts
 
 
-def campaign_of(tier: Tier, *, names: Collection[str] | None = None) -> Campaign:
+def campaign_of(tier: Tier, *, names: Collection[str] | None = None, is_live: bool = False) -> Campaign:
     """Return the campaign of a tier, of all adapters or of the named ones.
+
+    Parameters
+    ----------
+    is_live
+        The confirmation by live counters with LoRA on: fewer prompts, of the adapter's own traffic only.
 
     Raises
     ------
@@ -21,10 +27,19 @@ def campaign_of(tier: Tier, *, names: Collection[str] | None = None) -> Campaign
         raise ConfigError(f"{tier.path_of('adapter_pool')}: no adapter {unknown[0]!r}; it has {', '.join(pool.names)}")
     rows = tuple(pool.find(name).to_dict() for name in pool.names if names is None or name in names)
     frozen = freeze_prompts(tier.prompts.to_dict()["sets"])
-    return Campaign(
+    campaign = Campaign(
         rows=rows,
         phase1=tier.phase1_measurement.to_dict(),
         prompts=tuple(FrozenPrompts.from_dict(item) for item in frozen),
         engine=tier.models.engine.to_dict(),
         pair=tier.models.primary.to_dict(),
     )
+    return confirmed_live(campaign) if is_live else campaign
+
+
+def confirmed_live(campaign: Campaign) -> Campaign:
+    """Return the same campaign with LoRA on and live counters, on the first prompts of every adapter's own traffic."""
+    counting = {**campaign.phase1["counting"], "weights": "lora", "drafters": ["final"]}
+    num_prompts = counting["num_live_prompts"]
+    prompts = tuple(replace(p, prompts=p.prompts[:num_prompts]) for p in campaign.prompts if p.prompt_set == "own")
+    return replace(campaign, phase1={**campaign.phase1, "counting": counting}, prompts=prompts, is_own_only=True)

@@ -1,12 +1,12 @@
 """Record greedy trajectories with their overrun; turn a drafter's agreement with them into counts at every depth."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from lora_spec.engines import AdapterRef, Completion, Engine, GenerationRequest, Replayer, Trajectory
-from lora_spec.engines.verify_steps import accepted_per_step
+from lora_spec.engines import AdapterRef, Completion, Engine, GenerationRequest, ReplayedSteps, Replayer, Trajectory
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.acceptance import Prompt
-from lora_spec.records import AcceptanceCounts, Arm, PromptRecord
+from lora_spec.records import Arm, PromptRecord
 
 
 def record_trajectories(
@@ -105,24 +105,27 @@ def replay_arm(
     adapter_name: str | None,
     depths: Sequence[int],
 ) -> list[PromptRecord]:
-    """Return one record per trajectory and depth K, depths innermost, from one drafter pass over each trajectory."""
-    records = []
-    for trajectory, matches in zip(trajectories, replayer.match_drafts(trajectories), strict=True):
-        for depth in depths:
-            accepted = accepted_per_step(matches, len(trajectory.output_token_ids), depth)
-            records.append(
-                PromptRecord(
-                    prompt_id=trajectory.prompt_id,
-                    prompt_set=prompt_set,
-                    arm=arm,
-                    adapter=adapter_name,
-                    counts=AcceptanceCounts.from_accepted_per_step(accepted, depth),
-                    num_prompt_tokens=len(trajectory.prompt_token_ids),
-                    output_token_ids=trajectory.output_token_ids,
-                    finish_reason=trajectory.finish_reason,
-                )
-            )
-    return records
+    """Return one record per trajectory and depth K, depths innermost."""
+    return [
+        replace(record_of(trajectory, steps), prompt_set=prompt_set, arm=arm, adapter=adapter_name)
+        for trajectory, by_depth in zip(trajectories, replayer.replay(trajectories, depths), strict=True)
+        for steps in by_depth
+    ]
+
+
+def record_of(trajectory: Trajectory, steps: ReplayedSteps) -> PromptRecord:
+    """Return the record of one replayed text, of the base arm and no prompt set until the caller says otherwise."""
+    return PromptRecord(
+        prompt_id=trajectory.prompt_id,
+        prompt_set="",
+        arm="base",
+        adapter=None,
+        counts=steps.counts(),
+        num_prompt_tokens=len(trajectory.prompt_token_ids),
+        output_token_ids=trajectory.output_token_ids,
+        finish_reason=trajectory.finish_reason,
+        num_steps=len(steps.drafted_per_step),
+    )
 
 
 def replay_acceptance(

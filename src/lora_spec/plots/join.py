@@ -35,7 +35,7 @@ class Study:
     cost_model: CostModel
     cells: Sequence[StepTimeCell]
     gate: GateSettings
-    min_accepted_loss: float
+    effect: Mapping[str, Any]
     map_batch_sizes: Sequence[int]
 
     @property
@@ -65,7 +65,7 @@ class Study:
 
 def paired_effect_table(study: Study) -> pd.DataFrame:
     """Return the table of figure 2; the threshold is the pre-registered share of the base's accepted drafts."""
-    rows = []
+    rows, share = [], study.effect["rule"]["min_accepted_loss"]
     for name, summary in study.measured.items():
         for effect in summary["effects"]:
             difference, base = Interval(**effect["acceptance_length_difference"]), effect["counts"]["base"]
@@ -79,7 +79,8 @@ def paired_effect_table(study: Study) -> pd.DataFrame:
                     "upper": difference.upper,
                     "num_prompts": effect["num_prompts"],
                     "num_drafts": sum(counts["num_drafts"] for counts in effect["counts"].values()),
-                    "threshold": -study.min_accepted_loss * base["num_accepted_tokens"] / base["num_drafts"],
+                    "threshold": -share * base["num_accepted_tokens"] / base["num_drafts"],
+                    "conclusion": f"{study.effect['answer']}: {study.effect['sentence']}",
                 }
             )
     return study.table(rows)

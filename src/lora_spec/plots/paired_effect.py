@@ -57,7 +57,7 @@ def draw_paired_effect(frame: pd.DataFrame, context: FigureContext) -> Figure:
             label="effect line (interval left of it: GO, right of it: STOP, else INVESTIGATE)",
         )
     )
-    legend_above(fig, handles, num_columns=3)
+    legend_above(fig, handles, num_columns=3, conclusion=frame["conclusion"].iloc[0])
     add_footer(fig, context, _count(frame))
     return fig
 

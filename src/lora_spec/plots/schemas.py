@@ -167,9 +167,11 @@ PAIRED_EFFECT = FrameSchema(
         "num_prompts": Column("int", "paired prompts"),
         "num_drafts": Column("int", "draft steps of both arms together"),
         "threshold": Column("float", "difference at which the pre-registered effect line lies for this row"),
+        "conclusion": Column("str", "answer of the effect rule for the whole pool, with its numbers"),
     },
     key=("adapter", "prompt_set"),
     intervals=(("lower", "upper"),),
+    one_value=("conclusion",),
 )
 
 PREDICTED_VS_MEASURED = FrameSchema(

@@ -19,6 +19,7 @@ def load_study(
     cost_model: Path,
     step_times: Path,
     verdicts: Sequence[Path],
+    effect_gate: Path,
     settings: Mapping[str, Any],
 ) -> Study:
     """Return the study behind a tier's figures.
@@ -26,8 +27,7 @@ def load_study(
     Parameters
     ----------
     settings
-        ``tier``, ``setup`` (target, drafter, engine in words), ``pool`` (rows by adapter name), ``gate`` (gate.yaml),
-        ``effect_gate`` (its rule).
+        ``tier``, ``setup`` (target, drafter, engine in words), ``pool`` (rows by adapter name), ``gate`` (gate.yaml).
     """
     summaries = read_result(measured, "measured_acceptance")
     guesses = read_result(predictions, "predictions").payload["predictions"]
@@ -44,7 +44,7 @@ def load_study(
         cost_model=CostModel.from_dict(read_result(cost_model, "cost_model").payload),
         cells=[StepTimeCell.from_dict(cell) for cell in cells],
         gate=gate_settings(settings["gate"]),
-        min_accepted_loss=settings["effect_gate"]["min_accepted_loss"],
+        effect=read_result(effect_gate, "effect_gate").payload,
         map_batch_sizes=settings["gate"]["map_batch_sizes"],
     )
 

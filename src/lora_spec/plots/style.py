@@ -129,9 +129,18 @@ def _add_watermark(fig: Figure, context: FigureContext) -> None:
     )
 
 
-def legend_above(fig: Figure, handles: list[Any], *, num_columns: int) -> None:
-    """Put one legend above all axes, where it covers no data."""
-    fig.legend(handles=handles, loc="outside upper left", ncols=num_columns, columnspacing=1.4, handletextpad=0.5)
+def legend_above(fig: Figure, handles: list[Any], *, num_columns: int, conclusion: str | None = None) -> None:
+    """Put one legend above all axes, where it covers no data, under what the figure shows, if that is one sentence."""
+    fig.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=num_columns,
+        columnspacing=1.4,
+        handletextpad=0.5,
+        title=None if conclusion is None else _wrapped(fig, conclusion),
+        title_fontproperties={"weight": "bold", "size": 8},
+        alignment="left",
+    )
 
 
 def marker_handle(marker: str, color: str, label: str, *, is_hollow: bool = False, size: float = 5.0) -> Line2D:

@@ -6,7 +6,7 @@ from typing import Any
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.columns import ColumnSet, column_set_of
-from lora_spec.records import AcceptanceCounts, Arm, PromptRecord
+from lora_spec.records import AcceptanceCounts, AcceptanceRecord, Arm, PromptRecord
 
 
 @dataclass(frozen=True)
@@ -47,26 +47,26 @@ def _pooled(
 
 
 def training_example(
-    features: Mapping[str, Any], record: Mapping[str, Any], *, mode: str, source: str, prompt_set: str
+    features: Mapping[str, Any], record: AcceptanceRecord, *, mode: str, source: str, prompt_set: str
 ) -> TrainingExample:
-    """Join one adapter's features payload with its acceptance-record payload.
+    """Join one adapter's features payload with its acceptance record.
 
     Raises
     ------
     PredictorError
         The two are of different adapter weights, or a needed cell has no drafts.
     """
-    name, sha256 = record["adapter"], features["adapter"]["weights_sha256"]
-    if record["adapter_sha256"] != sha256:
+    name, sha256 = record.adapter, features["adapter"]["weights_sha256"]
+    if record.adapter_sha256 != sha256:
         raise PredictorError(
             f"adapter {name!r}: features are of weights {str(sha256)[:12]}, counts of "
-            f"{str(record['adapter_sha256'])[:12]}; extract or measure again"
+            f"{record.adapter_sha256[:12]}; extract or measure again"
         )
-    prompts = [PromptRecord.from_dict(item) for item in record["replay"]]
+    prompts = record.chosen("replay")
     arms: dict[Arm, tuple[AcceptanceCounts, ...]] = {
         arm: tuple(
             _pooled(prompts, arm=arm, prompt_set=prompt_set, depth=depth, adapter=name)
-            for depth in range(1, record["max_depth"] + 1)
+            for depth in range(1, record.max_depth + 1)
         )
         for arm in ("adapted", "base")
     }

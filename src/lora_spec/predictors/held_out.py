@@ -10,6 +10,7 @@ from lora_spec.predictors.fitting import fit_predictor
 from lora_spec.predictors.prediction import predict, zero_update_estimate
 from lora_spec.predictors.settings import fit_settings, variant_options
 from lora_spec.provenance import sha256_of_json
+from lora_spec.records import AcceptanceRecord
 
 _ZERO_UPDATE = "N_ZERO_UPDATE"
 
@@ -24,7 +25,7 @@ class FittedAndHeldOut:
 
 def fit_and_hold_out(
     features: Sequence[Mapping[str, Any]],
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[AcceptanceRecord],
     *,
     gate: Mapping[str, Any],
     sources: Mapping[str, str],
@@ -37,7 +38,7 @@ def fit_and_hold_out(
     Parameters
     ----------
     features, records
-        Payloads of ``features`` and ``acceptance_record`` results, joined by the adapter's name. Adapters whose
+        Payloads of ``features`` results and acceptance records, joined by the adapter's name. Adapters whose
         inspection is not ``ok``, or whose update is zero, teach nothing: they are listed under ``excluded``. A zero
         update is still predicted, to behave like the base.
     gate
@@ -80,13 +81,13 @@ def fit_and_hold_out(
 
 def _examples(
     features: Sequence[Mapping[str, Any]],
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[AcceptanceRecord],
     *,
     gate: Mapping[str, Any],
     sources: Mapping[str, str],
     prompt_set: str,
 ) -> list[TrainingExample]:
-    by_name = {record["adapter"]: record for record in records}
+    by_name = {record.adapter: record for record in records}
     examples = []
     for item in features:
         name = item["adapter"]["name"]

@@ -1,0 +1,46 @@
+"""Records of a campaign on disk, written as each adapter is done, so that a stopped run goes on where it was."""
+
+from pathlib import Path
+from typing import Any
+
+from lora_spec.errors import ResultError
+from lora_spec.measurement.campaign import Campaign, Folders, execute_campaign
+from lora_spec.measurement.record_table import KIND, read_records, write_records
+from lora_spec.results import read_table_result, write_bytes_atomically
+
+
+def collect_into(
+    output_dir: Path, campaign: Campaign, folders: Folders, *, state_dir: Path, **circumstances: Any
+) -> None:
+    """Measure what ``state_dir`` does not hold yet, then put the records of all adapters into ``output_dir``.
+
+    Parameters
+    ----------
+    circumstances
+        Tier and provenance, as of :func:`~lora_spec.results.write_table_result`.
+    """
+    from tqdm import tqdm
+
+    names = [row["name"] for row in campaign.rows]
+
+    def is_done(name: str, inputs_sha256: str) -> bool:
+        return _inputs_of(state_dir / f"{name}.parquet") == inputs_sha256
+
+    measured = execute_campaign(campaign, folders, is_done=is_done)
+    for record, payload in tqdm(measured, desc="adapters measured", unit="adapter"):
+        path = state_dir / f"{record.adapter}.parquet"
+        write_records(path, record, payload=payload, evidence="measured", **circumstances)
+    for name in names:
+        source, path = state_dir / f"{name}.parquet", output_dir / f"{name}.parquet"
+        read_records(source)
+        if source != path:
+            write_bytes_atomically(path, source.read_bytes())
+
+
+def _inputs_of(path: Path) -> str | None:
+    """Return the digest of the inputs that a record was made from, None where there is no whole record."""
+    try:
+        result, _ = read_table_result(path, KIND)
+    except ResultError:
+        return None
+    return result.payload.get("inputs_sha256")
