@@ -41,6 +41,7 @@ def test_rank_stabilised_scale_divides_by_the_root_of_the_rank():
         ({"num_steps": 0}, "num_steps = 0 must be positive"),
         ({"learning_rate": -1.0}, "learning_rate = -1.0 must be positive"),
         ({"stratum": "control"}, "num_steps = 10 must be 0 for a control"),
+        ({"lora_plus_ratio": 0.5}, "lora_plus_ratio = 0.5 must be at least 1"),
         ({"scale": 2.0}, "scale = 2.0 needs a parent"),
         ({"rnk": 3}, "unknown keys rnk; known: .*rank"),
     ],

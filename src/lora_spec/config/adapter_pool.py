@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from lora_spec.config.fields import (
+    AtLeastOne,
     ConfigModel,
     Count,
     Flag,
@@ -40,7 +41,14 @@ class TrainedAdapter(_AdapterRow):
     )
     use_rslora: Flag = Field(description="Scale by alpha / sqrt(r).")
     target_modules: tuple[Name, ...] = Field(min_length=1, description="Module names that get an update.")
-    learning_rate: NonNegative = Field(description="Constant learning rate of AdamW; 0 leaves the update exactly zero.")
+    learning_rate: NonNegative = Field(
+        description="Peak learning rate of AdamW, reached linearly in the first 5 % of the steps and then falling "
+        "linearly to zero; 0 leaves the update exactly zero."
+    )
+    lora_plus_ratio: AtLeastOne = Field(
+        default=1.0,
+        description="LoRA+: learning rate of B over that of A, which is learning_rate; 1 is plain LoRA.",
+    )
     num_steps: Count = Field(description="Optimiser steps; 0 leaves the update exactly zero.")
     batch_size: PositiveCount = Field(description="Sequences per step.")
     seed: Seed = Field(description="Seed of initialisation and data order.")

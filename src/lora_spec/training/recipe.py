@@ -12,8 +12,9 @@ Stratum = Literal["benign", "moderate", "aggressive", "control"]
 class AdapterRecipe:
     """How one adapter is made: trained on a domain, or derived from ``parent`` by scaling its update.
 
-    ``license`` is the licence of the text trained on. ``scale`` multiplies the update of ``parent`` and is 1
-    for a trained adapter. A ``control`` has no domain of its own and an update of exactly zero.
+    ``learning_rate`` is the peak of a linear rise and fall, and the rate of A; that of B is ``lora_plus_ratio``
+    times as high. ``license`` is the licence of the text trained on. ``scale`` multiplies the update of ``parent``
+    and is 1 for a trained adapter. A ``control`` has no domain of its own and an update of exactly zero.
     """
 
     name: str
@@ -28,6 +29,7 @@ class AdapterRecipe:
     seed: int
     license: str
     use_rslora: bool = False
+    lora_plus_ratio: float = 1.0
     parent: str | None = None
     scale: float = 1.0
 
@@ -38,6 +40,8 @@ class AdapterRecipe:
         for key in ("rank", "batch_size"):
             if getattr(self, key) < 1:
                 raise self._error(key, "must be at least 1")
+        if self.lora_plus_ratio < 1:
+            raise self._error("lora_plus_ratio", "must be at least 1, where B learns at the rate of A")
         if not self.target_modules:
             raise self._error("target_modules", "must name at least one module, for example q_proj")
         if self.stratum == "control" and self.num_steps != 0:
