@@ -9,7 +9,7 @@ from typing import Any
 
 from lora_spec.errors import TrainingError
 from lora_spec.provenance import sha256_of_json
-from lora_spec.training.adapter_files import lora_config, write_adapter
+from lora_spec.training.adapter_files import config_json, lora_config, write_adapter
 from lora_spec.training.batches import Batch, EncodedPair, encode_pair, shuffled_batches
 from lora_spec.training.domains import Example, find_domain
 from lora_spec.training.own_answers import OwnAnswers
@@ -168,5 +168,5 @@ def train_lora(
         "held_out_before": before.to_dict(),
         "held_out_after": after.to_dict(),
     }
-    write_adapter(out_dir, tensors=tensors, config=config, base_model_name=base_model_name, recipe=recipe)
+    write_adapter(out_dir, tensors=tensors, config=config_json(config, base_model_name), recipe=recipe)
     return TrainedAdapter(out_dir, tuple(losses), before, after)
