@@ -98,7 +98,7 @@ def _is_function(prompt: str, answer: str) -> bool:
     del prompt
     try:
         statements = ast.parse(answer).body
-    except SyntaxError:
+    except (SyntaxError, ValueError):  # a null byte is a ValueError
         return False
     return len(statements) == 1 and isinstance(statements[0], ast.FunctionDef)
 
