@@ -186,7 +186,7 @@ def setup_in_words():
     own, common = TIER.prompts.own_evaluation, TIER.prompts.common_evaluation
     return (
         f"{names['target_model']} + {names['draft_model']}, {names['engine']}, LoRA on, greedy, "
-        f"standing K={TIER.gate.standing_num_speculative_tokens}, {own.num_prompts} own and {common.num_prompts} common prompts, "
+        f"standing K={TIER.gate.standing_num_speculative_tokens}, {own.num_prompts_per_adapter} own and {common.num_prompts_per_adapter} common prompts, "
         f"at most {own.max_tokens} tokens each"
     )
 

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from lora_spec.config import load_tier
+from lora_spec.engines.fake import FakeEngine, FakeReplayer
 from lora_spec.errors import ConfigError, MeasurementError
+from lora_spec.measurement import campaign as campaign_module
 from lora_spec.measurement.campaign import execute_campaign, plan_campaign, unpinned_inputs
 from lora_spec.measurement.tier_campaign import campaign_of
+from lora_spec.records import PromptRecord
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +30,50 @@ def test_plan_lists_every_adapter_with_its_own_and_the_common_prompts(mini):
         own, common = item["prompt_sets"]
         assert (own["prompt_set"], common["prompt_set"]) == ("own", "common")
         assert own["domain"] == item["adapter"]["domain"]
+
+
+def test_own_traffic_is_chosen_by_set_where_its_domain_is_common_too(mini):
+    common = [item for item in mini.prompts if item.prompt_set == "common"]
+    chat_and_sql = [*common, dataclasses.replace(common[0], domain="sql", sha256="1" * 64)]
+    both = dataclasses.replace(mini, prompts=(*(p for p in mini.prompts if p.prompt_set == "own"), *chat_and_sql))
+    row = next(row for row in mini.rows if row["domain"] == "sql")
+    sets = [(prompts.prompt_set, prompts.domain) for prompts in both.prompts_for(row)]
+    assert sets == [("own", "sql"), ("common", "chat"), ("common", "sql")]
+    own, *_, last = both.prompts_for(row)
+    assert own.sha256 != last.sha256
+
+
+@pytest.mark.parametrize("prompt_set", ["own", "common"])
+def test_an_adapter_without_prompts_of_a_set_is_named(mini, prompt_set):
+    without = dataclasses.replace(mini, prompts=tuple(p for p in mini.prompts if p.prompt_set != prompt_set))
+    with pytest.raises(MeasurementError, match=f"adapter 'self_chat': no evaluation prompts in set '{prompt_set}'"):
+        plan_campaign(without)
+
+
+def test_common_lists_of_several_domains_are_measured_as_one_set_and_the_base_once(mini, monkeypatch):
+    acceptance = {None: 0.8, "sql": 0.3, "json_extract": 0.4}
+    engine, base_runs = FakeEngine(acceptance, num_speculative_tokens=4), []
+    generate = engine.generate
+    engine.generate = lambda requests: (base_runs.append(requests[0].adapter is None), generate(requests))[1]
+    monkeypatch.setattr(campaign_module, "open_engine", lambda *_, **__: engine)
+    monkeypatch.setattr(campaign_module, "open_replayer", lambda *_, **__: FakeReplayer(acceptance))
+    common = next(item for item in mini.prompts if item.prompt_set == "common")
+    others = [
+        dataclasses.replace(
+            common, domain=f"d{i}", prompts=tuple(f"{p} {i}" for p in common.prompts), sha256=f"{i}" * 64
+        )
+        for i in range(3)
+    ]
+    rows = tuple(row for row in mini.rows if row["name"] in acceptance)
+    folders = {row["name"]: ROOT / row["path"] for row in rows}
+    several = dataclasses.replace(mini, rows=rows, prompts=(*mini.prompts, *others))
+    payloads = dict(execute_campaign(several, target=Path("t"), drafter=Path("d"), adapters=folders))
+    for payload in payloads.values():
+        records = [PromptRecord.from_dict(item) for item in payload["live"]]
+        ids = [r.prompt_id for r in records if (r.prompt_set, r.arm) == ("common", "base")]
+        assert len(ids) == len(set(ids)) == 4 * len(common.prompts)
+    # Warm-up, window and overrun: once per own list and once for the common prompts of both adapters.
+    assert sum(base_runs) == 3 * (2 + 1)
 
 
 def test_named_adapters_only(mini):

@@ -11,8 +11,8 @@ from lora_spec.engines.options import offline_options
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.collect import AcceptanceCollector, CollectSettings, PromptSet
-from lora_spec.provenance import sha256_of_file
-from lora_spec.training.frozen_prompts import COMMON_DOMAIN, FrozenPrompts
+from lora_spec.provenance import sha256_of_file, sha256_of_json
+from lora_spec.training.frozen_prompts import FrozenPrompts
 
 _COUNTED_KEYS = ("num_speculative_tokens", "max_depth", "min_drafts", "num_warmup_prompts")
 
@@ -28,14 +28,17 @@ class Campaign:
     pair: Mapping[str, Any]
 
     def prompts_for(self, row: Mapping[str, Any]) -> list[FrozenPrompts]:
-        """Return the evaluation prompts of an adapter: its own traffic, then the common ones."""
-        wanted = (row["domain"], COMMON_DOMAIN)
-        chosen = {p.domain: p for p in self.prompts if p.role == "evaluation" and p.domain in wanted}
-        if missing := [domain for domain in wanted if domain not in chosen]:
-            raise MeasurementError(
-                f"adapter {row['name']!r}: no evaluation prompts of domain {missing[0]!r}; add it to prompts.yaml"
-            )
-        return [chosen[domain] for domain in wanted]
+        """Return the evaluation prompts of an adapter: its own traffic, then the common ones, domain by domain."""
+        evaluation = [prompts for prompts in self.prompts if prompts.role == "evaluation"]
+        own = [p for p in evaluation if p.prompt_set == "own" and p.domain == row["domain"]]
+        common = [p for p in evaluation if p.prompt_set == "common"]
+        for prompt_set, found in (("own", own), ("common", common)):
+            if not found:
+                raise MeasurementError(
+                    f"adapter {row['name']!r}: no evaluation prompts in set {prompt_set!r} for domain "
+                    f"{row['domain']!r}; add them to prompts.yaml"
+                )
+        return own + common
 
 
 def unpinned_inputs(campaign: Campaign) -> list[str]:
@@ -131,9 +134,19 @@ def adapter_ref(name: str, adapters: Mapping[str, Path]) -> AdapterRef:
 
 
 def _encode(engine: Engine, frozen: Sequence[FrozenPrompts]) -> list[PromptSet]:
-    sets = []
+    """Return one set of prompts per name: lists of several domains are measured, and later pooled, as one."""
+    by_set: dict[str, list[FrozenPrompts]] = {}
     for prompts in frozen:
-        tokens = engine.encode_chat(prompts.prompts)
-        named = tuple(Prompt(prompts.prompt_id(index), ids) for index, ids in enumerate(tokens))
-        sets.append(PromptSet(prompts.prompt_set, prompts.sha256, named, prompts.max_tokens))
-    return sets
+        by_set.setdefault(prompts.prompt_set, []).append(prompts)
+    return [_encode_set(engine, name, lists) for name, lists in by_set.items()]
+
+
+def _encode_set(engine: Engine, name: str, lists: Sequence[FrozenPrompts]) -> PromptSet:
+    named = [
+        Prompt(prompts.prompt_id(index), ids)
+        for prompts in lists
+        for index, ids in enumerate(engine.encode_chat(prompts.prompts))
+    ]
+    hashes = [prompts.sha256 for prompts in lists]
+    # One entry of prompts.yaml holds all lists of a set and role, so they share their cap.
+    return PromptSet(name, hashes[0] if len(hashes) == 1 else sha256_of_json(hashes), tuple(named), lists[0].max_tokens)

@@ -12,7 +12,7 @@ from lora_spec.records import PromptRecord
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Prompts of one set with their cap; ``name`` is ``"own"`` or ``"common"``, ``sha256`` that of the prompts."""
+    """Prompts of one set with their cap; ``name`` is ``"own"`` or ``"common"``, ``sha256`` names the prompts."""
 
     name: str
     sha256: str
