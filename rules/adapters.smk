@@ -2,10 +2,11 @@
 
 
 rule train_adapter:
-    """Train one LoRA adapter with PEFT from its row of the pool."""
+    """Make one adapter from its row of the pool: trained with PEFT, or derived from its parent."""
     input:
         target=f"results/{RUN}/models/target",
         answers=own_answers_of,
+        parent=parent_of,
     output:
         directory("results/{run}/adapters/{adapter}"),
     log:
@@ -24,11 +25,14 @@ rule train_adapter:
         answers=lambda wildcards, input: (
             f"--answers {input.answers}" if input.answers else ""
         ),
+        parent=lambda wildcards, input: (
+            f"--parent {input.parent}" if input.parent else ""
+        ),
     message:
-        "Training adapter {wildcards.adapter}"
+        "Making adapter {wildcards.adapter}"
     shell:
         "{params.python} scripts/train_adapter.py --target {input.target} --row {params.row:q} --num-threads {threads}"
-        " --base-model-name {params.base_model_name:q} {params.answers} --output {output} > {log} 2>&1"
+        " --base-model-name {params.base_model_name:q} {params.answers} {params.parent} --output {output} > {log} 2>&1"
 
 
 rule freeze_prompts:

@@ -122,10 +122,17 @@ def trajectories():
     return recipe and recipe.trajectories or f"results/{RUN}/trajectories"
 
 
+def parent_of(wildcards):
+    """Return the folder of the adapter that a scaled or random one is derived from."""
+    parent = getattr(TIER.adapter_pool.find(wildcards.adapter), "parent", None)
+    return adapter_dir(parent) if parent else []
+
+
 def own_answers_of(wildcards):
-    """Return the target's trajectories where the adapter's domain rewrites the target's own answers."""
+    """Return the target's trajectories where an adapter is trained to rewrite the target's own answers."""
     domain = find_domain(TIER.adapter_pool.find(wildcards.adapter).domain)
-    return trajectories() if domain.needs_own_answers else []
+    is_trained = not parent_of(wildcards)
+    return trajectories() if is_trained and domain.needs_own_answers else []
 
 
 def named_dirs(names):
@@ -136,10 +143,11 @@ def named_dirs(names):
 def timed_adapters():
     """Return the adapters served while steps are timed: all of the rank that the config times at."""
     rank = TIER.phase1_measurement.step_time.lora_rank
-    rows = [TIER.adapter_pool.find(name) for name in ADAPTERS]
-    return [row.name for row in rows if getattr(row, "rank", rank) == rank][
-        : TIER.models.engine.max_loras
+    origins = {name: TIER.adapter_pool.find_origin(name) for name in ADAPTERS}
+    fitting = [
+        name for name, row in origins.items() if getattr(row, "rank", rank) == rank
     ]
+    return fitting[: TIER.models.engine.max_loras]
 
 
 def layers_of(drafter, trained):
@@ -193,7 +201,7 @@ def setup_in_words():
     own, common = TIER.prompts.own_evaluation, TIER.prompts.common_evaluation
     return (
         f"{names['target_model']} + {names['draft_model']}, {names['engine']}, LoRA on, greedy, "
-        f"standing K={TIER.gate.standing_num_speculative_tokens}, {own.num_prompts} own and {common.num_prompts} common prompts, "
+        f"standing K={TIER.gate.standing_num_speculative_tokens}, {own.num_prompts_per_adapter} own and {common.num_prompts_per_adapter} common prompts, "
         f"at most {own.max_tokens} tokens each"
     )
 

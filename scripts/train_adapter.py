@@ -1,23 +1,23 @@
-"""Train one LoRA adapter with PEFT from its row of the pool."""
+"""Make one adapter from its row of the pool: trained with PEFT, or derived from another adapter."""
 
 import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
 from lora_spec.training.make_adapter import make_adapter
-from lora_spec.training.recipe import AdapterRecipe
+from lora_spec.training.recipe import recipe_of_row
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    recipe = AdapterRecipe.from_dict({key: value for key, value in args.row.items() if key != "source"})
     make_adapter(
         args.target,
-        recipe,
+        recipe_of_row(args.row),
         args.output,
         base_model_name=args.base_model_name,
         answers_dir=args.answers,
         num_threads=args.num_threads,
+        parent_dir=args.parent,
     )
 
 
@@ -26,6 +26,7 @@ parser.add_argument("--target", type=Path, required=True, help="model folder of 
 parser.add_argument("--row", type=json_flag, required=True, help="the adapter's row of adapter_pool.yaml, JSON")
 parser.add_argument("--base-model-name", required=True, help="what adapter_config.json calls the base")
 parser.add_argument("--answers", type=Path, help="the target's own trajectories, where the domain rewrites them")
+parser.add_argument("--parent", type=Path, help="adapter folder that a scaled or random row is derived from")
 parser.add_argument("--num-threads", type=int, default=1, help="threads of torch; they decide the last bits")
 parser.add_argument("--output", type=Path, required=True, help="adapter folder to make")
 

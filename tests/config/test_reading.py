@@ -125,6 +125,41 @@ def test_an_unpinned_or_a_full_revision_is_accepted(root, edit, revision):
     assert load_tier(root, "mini").adapter_pool.find("x").revision == revision
 
 
+SCALED = {"name": "x", "domain": "json_extract", "stratum": "control", "license": "CC0-1.0", "source": "scaled"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parent": "nobody"}, "x: parent 'nobody' is not a trained or shipped adapter of this pool"),
+        ({"parent": "x"}, "x: parent 'x' is not a trained or shipped adapter"),
+        ({"parent": "sql"}, "x: domain 'json_extract' is not that of its parent sql, 'sql'"),
+        ({"license": "MIT"}, "x: license 'MIT' is not that of its parent json_extract, 'CC0-1.0'"),
+        ({"stratum": "moderate"}, "stratum: got 'moderate'; input should be 'control'"),
+        ({"scale": 0}, "scale: got 0; input should be greater than 0"),
+        ({"rank": 8}, "rank: unknown key"),
+        ({"source": "random"}, "scale: unknown key"),
+    ],
+)
+def test_a_derived_row_that_does_not_fit_its_parent_is_refused(root, edit, change, message):
+    row = {**SCALED, "parent": "json_extract", "scale": 0.5, **change}
+    edit("adapter_pool", lambda data: data["adapters"].append(row))
+    assert message in _load_error(root)
+
+
+def test_a_derived_row_has_the_rank_and_the_fold_of_its_parent(root, edit):
+    rows = [
+        {**SCALED, "parent": "json_extract", "scale": 0.5},
+        {**SCALED, "name": "y", "source": "random", "parent": "json_extract", "seed": 3},
+    ]
+    edit("adapter_pool", lambda data: data["adapters"].extend(rows))
+    pool = load_tier(root, "mini").adapter_pool
+    for name in ("x", "y"):
+        assert pool.find_origin(name) is pool.find("json_extract")
+        assert pool.find(name).domain == "json_extract"
+    assert pool.find_origin("sql") is pool.find("sql")
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from lora_spec.config import load_tier
+from lora_spec.engines.fake import FakeEngine, FakeReplayer
 from lora_spec.errors import ConfigError, MeasurementError
+from lora_spec.measurement import campaign as campaign_module
+from lora_spec.measurement import collectors
 from lora_spec.measurement.campaign import Folders, execute_campaign, plan_campaign, unpinned_inputs
 from lora_spec.measurement.tier_campaign import campaign_of
 
@@ -27,6 +30,50 @@ def test_plan_lists_every_adapter_with_its_own_and_the_common_prompts(mini):
         own, common = item["prompt_sets"]
         assert (own["prompt_set"], common["prompt_set"]) == ("own", "common")
         assert own["domain"] == item["adapter"]["domain"]
+
+
+def test_own_traffic_is_chosen_by_set_where_its_domain_is_common_too(mini):
+    common = [item for item in mini.prompts if item.prompt_set == "common"]
+    chat_and_sql = [*common, dataclasses.replace(common[0], domain="sql", sha256="1" * 64)]
+    both = dataclasses.replace(mini, prompts=(*(p for p in mini.prompts if p.prompt_set == "own"), *chat_and_sql))
+    row = next(row for row in mini.rows if row["domain"] == "sql")
+    sets = [(prompts.prompt_set, prompts.domain) for prompts in both.prompts_for(row)]
+    assert sets == [("own", "sql"), ("common", "chat"), ("common", "sql")]
+    own, *_, last = both.prompts_for(row)
+    assert own.sha256 != last.sha256
+
+
+@pytest.mark.parametrize("prompt_set", ["own", "common"])
+def test_an_adapter_without_prompts_of_a_set_is_named(mini, prompt_set):
+    without = dataclasses.replace(mini, prompts=tuple(p for p in mini.prompts if p.prompt_set != prompt_set))
+    with pytest.raises(MeasurementError, match=f"adapter 'self_chat': no evaluation prompts in set '{prompt_set}'"):
+        plan_campaign(without)
+
+
+def test_common_lists_of_several_domains_are_each_measured_and_the_base_once(mini, monkeypatch):
+    acceptance = {None: 0.8, "sql": 0.3, "json_extract": 0.4}
+    engine, base_runs = FakeEngine(acceptance, num_speculative_tokens=4), []
+    generate = engine.generate
+    engine.generate = lambda requests: (base_runs.append(requests[0].adapter is None), generate(requests))[1]
+    monkeypatch.setattr(collectors, "open_engine", lambda *_, **__: engine)
+    monkeypatch.setattr(collectors, "open_replayer", lambda *_, **__: FakeReplayer(acceptance))
+    monkeypatch.setattr(campaign_module, "_inputs", lambda *_: {"adapter_sha256": "0" * 64})
+    common = next(item for item in mini.prompts if item.prompt_set == "common")
+    others = [
+        dataclasses.replace(
+            common, domain=f"d{i}", prompts=tuple(f"{p} {i}" for p in common.prompts), sha256=f"{i}" * 64
+        )
+        for i in range(3)
+    ]
+    rows = tuple(row for row in mini.rows if row["name"] in acceptance)
+    folders = Folders(Path("t"), Path("d"), {row["name"]: ROOT / row["path"] for row in rows})
+    several = dataclasses.replace(mini, rows=rows, prompts=(*mini.prompts, *others))
+    for record, _ in execute_campaign(several, folders):
+        found = [r for r in record.chosen("live") if (r.prompt_set, r.arm) == ("common", "base")]
+        assert {r.domain for r in found} == {"chat", "d0", "d1", "d2"}
+        assert len({r.prompt_id for r in found}) == len(found) == 4 * len(common.prompts)
+    # Warm-up, window and overrun: once per own list and once for each common list, for both adapters together.
+    assert sum(base_runs) == 3 * (2 + 4)
 
 
 def test_named_adapters_only(mini):

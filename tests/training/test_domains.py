@@ -50,6 +50,12 @@ def test_splits_share_no_prompt(name):
     assert not seen["eval"] & seen["calibration"]
 
 
+@pytest.mark.parametrize("name", ["french", "german", "pig_latin", "python_code", "sorting", "xml_extract"])
+def test_a_pool_of_adapters_finds_enough_distinct_prompts(name):
+    for split, num in (("train", 1500), ("eval", 200)):
+        assert len(set(domain_prompts(name, split, num=num, seed=0))) == num
+
+
 @pytest.mark.parametrize("name", sorted(DOMAINS))
 def test_examples_repeat_for_one_seed(name):
     assert _examples(name, "train") == _examples(name, "train")

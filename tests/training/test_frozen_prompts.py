@@ -43,6 +43,27 @@ def test_slices_of_one_stream_share_no_prompt():
     assert evaluation.prompts + calibration.prompts == _frozen(num_prompts=12).prompts
 
 
+@pytest.mark.parametrize("domain", ["self_chat", "arithmetic", "translation", "python_code"])
+def test_own_and_common_prompts_of_one_domain_share_none_even_from_one_seed(domain):
+    own, common = (
+        _frozen(prompt_set=prompt_set, num_prompts=60, sha256={domain: None}) for prompt_set in ("own", "common")
+    )
+    assert len(set(own.prompts)) == len(set(common.prompts)) == 60
+    assert not set(own.prompts) & set(common.prompts)
+
+
+def test_a_common_set_of_several_domains_has_the_same_slice_of_each():
+    items = freeze_prompts([_entry(first_prompt=2, sha256={"sql": None, "chat": None, "german": None})])
+    assert [(item["domain"], len(item["prompts"])) for item in items] == [("chat", 6), ("german", 6), ("sql", 6)]
+
+
+def test_a_prompt_that_is_own_and_common_is_refused():
+    own = _entry(prompt_set="own", num_prompts=200, sha256={"self_chat": None})
+    with pytest.raises(ConfigError, match=r"own prompts of domain 'self_chat' and in the common ones of 'chat'"):
+        freeze_prompts([own, _entry(num_prompts=200)])
+    freeze_prompts([own, _entry(num_prompts=60, sha256={"self_chat": None})])
+
+
 def test_prompt_ids_are_equal_exactly_where_the_prompts_are():
     assert _frozen(prompt_set="own").prompt_id(3) == _frozen().prompt_id(3)
     assert _frozen(seed=6).prompt_id(3) != _frozen().prompt_id(3)

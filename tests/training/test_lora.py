@@ -5,6 +5,7 @@ import pytest
 
 from lora_spec.errors import TrainingError
 from lora_spec.provenance import sha256_of_file
+from lora_spec.training import lora
 from lora_spec.training.domains import Example
 from lora_spec.training.lora import train_lora
 from lora_spec.training.make_adapter import make_adapter
@@ -53,6 +54,31 @@ def test_training_twice_from_one_row_gives_the_same_bytes(trained, tiny_target, 
     assert [sha256_of_file(trained.out_dir / name) for name in names] == [
         sha256_of_file(again.out_dir / name) for name in names
     ]
+
+
+def test_a_ratio_of_one_gives_the_bytes_of_one_group_of_parameters(trained, tiny_target, tmp_path, monkeypatch):
+    def one_group(model, row):
+        return [{"params": [p for p in model.parameters() if p.requires_grad], "lr": row.learning_rate}]
+
+    assert ROW.lora_plus_ratio == 1.0
+    monkeypatch.setattr(lora, "_parameter_groups", one_group)
+    plain = _train(tiny_target, ROW, tmp_path / "plain")
+    weights = "adapter_model.safetensors"
+    assert sha256_of_file(plain.out_dir / weights) == sha256_of_file(trained.out_dir / weights)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 16.0])
+def test_the_first_step_moves_b_by_the_rate_of_a_times_the_ratio(tiny_target, tmp_path, ratio):
+    import torch
+    from safetensors.torch import load_file
+
+    change = {"num_steps": 1, "learning_rate": 2.0**-10, "lora_plus_ratio": ratio}
+    row = AdapterRecipe.from_dict({**ROW.to_dict(), **change})
+    tensors = load_file(_train(tiny_target, row, tmp_path / "out").out_dir / "adapter_model.safetensors")
+    steps = torch.cat([tensor.abs().flatten().float() for name, tensor in tensors.items() if ".lora_B." in name])
+    # Adam's first step is the learning rate in size wherever the gradient is far above its epsilon.
+    assert steps.median().item() == pytest.approx(ratio * 2.0**-10, rel=0.01)
+    assert steps.max().item() <= 1.01 * ratio * 2.0**-10
 
 
 def test_another_seed_gives_other_weights(trained, tiny_target, tmp_path):

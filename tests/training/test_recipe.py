@@ -1,9 +1,12 @@
+import json
 import math
+from pathlib import Path
 
 import pytest
 
+from lora_spec.config import load_tier
 from lora_spec.errors import TrainingError
-from lora_spec.training.recipe import AdapterRecipe
+from lora_spec.training.recipe import AdapterRecipe, RandomRecipe, ScaledRecipe, recipe_of_row
 
 ROW = {
     "name": "json",
@@ -41,7 +44,7 @@ def test_rank_stabilised_scale_divides_by_the_root_of_the_rank():
         ({"num_steps": 0}, "num_steps = 0 must be positive"),
         ({"learning_rate": -1.0}, "learning_rate = -1.0 must be positive"),
         ({"stratum": "control"}, "num_steps = 10 must be 0 for a control"),
-        ({"scale": 2.0}, "scale = 2.0 needs a parent"),
+        ({"lora_plus_ratio": 0.5}, "lora_plus_ratio = 0.5 must be at least 1"),
         ({"rnk": 3}, "unknown keys rnk; known: .*rank"),
     ],
 )
@@ -53,3 +56,44 @@ def test_a_wrong_value_is_named_with_its_row_and_key(change, message):
 def test_a_missing_key_is_an_error():
     with pytest.raises(TrainingError, match=r"adapter row 'json': .*'seed'"):
         AdapterRecipe.from_dict({key: value for key, value in ROW.items() if key != "seed"})
+
+
+COPY = {"name": "copy", "domain": "json_extract", "stratum": "control", "license": "CC0-1.0", "parent": "json"}
+
+
+@pytest.mark.parametrize(
+    ("row", "recipe"),
+    [
+        ({**ROW, "source": "trained"}, AdapterRecipe.from_dict(ROW)),
+        ({**COPY, "source": "scaled", "scale": 0.5}, ScaledRecipe(**COPY, scale=0.5)),
+        ({**COPY, "source": "random", "seed": 3}, RandomRecipe(**COPY, seed=3)),
+    ],
+    ids=lambda value: value["source"] if isinstance(value, dict) else "",
+)
+def test_a_row_of_the_pool_becomes_the_recipe_of_its_source(row, recipe):
+    assert recipe_of_row(row) == recipe
+    assert type(recipe).from_dict(recipe.to_dict()) == recipe
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({**COPY, "source": "hub"}, "source = 'hub' is not made here; the workflow makes trained, scaled, random"),
+        ({**COPY, "source": "scaled", "scale": 0.0}, "scale = 0.0 must be positive"),
+        ({**COPY, "source": "scaled"}, ".*'scale'"),
+        ({**COPY, "source": "random", "seed": 1, "scale": 2.0}, "unknown keys scale"),
+    ],
+)
+def test_a_row_that_cannot_be_made_is_named(row, message):
+    with pytest.raises(TrainingError, match=f"adapter row 'copy': {message}"):
+        recipe_of_row(row)
+
+
+@pytest.mark.parametrize("tier", ["mini", "cpu"])
+def test_a_shipped_adapter_carries_the_recipe_of_its_row(tier):
+    root = Path(__file__).parents[2]
+    for row in load_tier(root, tier).adapter_pool.adapters:
+        if row.source == "shipped":
+            shipped = json.loads((root / row.path / "recipe.json").read_text())["row"]
+            wanted = {key: value for key, value in row.to_dict().items() if key in shipped}
+            assert AdapterRecipe.from_dict(shipped) == AdapterRecipe.from_dict(wanted)

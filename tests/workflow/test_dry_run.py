@@ -67,6 +67,25 @@ def test_the_text_to_learn_from_is_written_anew_where_the_config_names_none(snak
     assert planned == {**MINI_JOBS, "train_drafter": 1, "generate_trajectories": 1}
 
 
+@pytest.mark.parametrize(("parent_is_trained", "num_made"), [(False, 1), (True, 2)])
+def test_a_derived_adapter_plans_the_training_of_its_parent(
+    snakemake, checkout, job_counts, parent_is_trained, num_made
+):
+    path = checkout / "configs" / "mini" / "adapter_pool.yaml"
+    pool = yaml.safe_load(path.read_text())
+    parent = next(row for row in pool["adapters"] if row["name"] == "upper_case")
+    if parent_is_trained:
+        parent["source"] = "trained"
+        del parent["path"], parent["sha256"]
+    shared = {key: parent[key] for key in ("domain", "license")}
+    pool["adapters"].append(
+        {**shared, "name": "half", "stratum": "control", "source": "scaled", "parent": "upper_case", "scale": 0.5}
+    )
+    path.write_text(yaml.safe_dump(pool))
+    planned = job_counts(snakemake("--dry-run"))
+    assert planned == {**MINI_JOBS, "extract_features": 8, "train_adapter": num_made}
+
+
 def test_figures_depend_on_measurements_and_cost(snakemake):
     done = snakemake("--rulegraph")
     names = dict(re.findall(r'(\d+)\[label = "(\w+)"', done.stdout))

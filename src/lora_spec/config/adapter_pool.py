@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from lora_spec.config.fields import (
+    AtLeastOne,
     ConfigModel,
     Count,
     Flag,
@@ -40,7 +41,14 @@ class TrainedAdapter(_AdapterRow):
     )
     use_rslora: Flag = Field(description="Scale by alpha / sqrt(r).")
     target_modules: tuple[Name, ...] = Field(min_length=1, description="Module names that get an update.")
-    learning_rate: NonNegative = Field(description="Constant learning rate of AdamW; 0 leaves the update exactly zero.")
+    learning_rate: NonNegative = Field(
+        description="Peak learning rate of AdamW, reached linearly in the first 5 % of the steps and then falling "
+        "linearly to zero; 0 leaves the update exactly zero."
+    )
+    lora_plus_ratio: AtLeastOne = Field(
+        default=1.0,
+        description="LoRA+: learning rate of B over that of A, which is learning_rate; 1 is plain LoRA.",
+    )
     num_steps: Count = Field(description="Optimiser steps; 0 leaves the update exactly zero.")
     batch_size: PositiveCount = Field(description="Sequences per step.")
     seed: Seed = Field(description="Seed of initialisation and data order.")
@@ -54,6 +62,27 @@ class ShippedAdapter(TrainedAdapter):
     sha256: Sha256 | None = Field(default=None, description="SHA-256 of its safetensors file; null until shipped.")
 
 
+class _DerivedAdapter(_AdapterRow):
+    """An adapter computed from another one: its rank, modules and alpha are its parent's."""
+
+    stratum: Literal["control"] = Field(description="Derived adapters are controls.")
+    parent: Name = Field(description="Name of the trained or shipped adapter of the same domain that it comes from.")
+
+
+class ScaledAdapter(_DerivedAdapter):
+    """A copy whose update is a multiple of its parent's: the same directions, another size."""
+
+    source: Literal["scaled"] = Field(description="Its parent's update, multiplied.")
+    scale: Positive = Field(description="Factor on the parent's update; powers of two are exact in bfloat16.")
+
+
+class RandomAdapter(_DerivedAdapter):
+    """A random update as large as its parent's, module by module: the same size, other directions."""
+
+    source: Literal["random"] = Field(description="A random update of its parent's norms.")
+    seed: Seed = Field(description="Seed of the random factors.")
+
+
 class HubAdapter(_AdapterRow):
     """A published adapter at one immutable commit."""
 
@@ -64,13 +93,15 @@ class HubAdapter(_AdapterRow):
     )
 
 
-Adapter = Annotated[TrainedAdapter | ShippedAdapter | HubAdapter, Field(discriminator="source")]
+Adapter = TrainedAdapter | ShippedAdapter | HubAdapter | ScaledAdapter | RandomAdapter
 
 
 class AdapterPoolConfig(ConfigModel):
     """The whole of ``adapter_pool.yaml``."""
 
-    adapters: tuple[Adapter, ...] = Field(min_length=1, description="The adapters of the tier, one row each.")
+    adapters: tuple[Annotated[Adapter, Field(discriminator="source")], ...] = Field(
+        min_length=1, description="The adapters of the tier, one row each."
+    )
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> "AdapterPoolConfig":
@@ -78,6 +109,21 @@ class AdapterPoolConfig(ConfigModel):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"adapter names must be unique; {', '.join(twice)} stands more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _parents_fit(self) -> "AdapterPoolConfig":
+        # A split that leaves a domain out must leave out the copies of its adapters with it.
+        with_recipe = {row.name: row for row in self.adapters if isinstance(row, TrainedAdapter)}
+        for row in self.adapters:
+            if not isinstance(row, _DerivedAdapter):
+                continue
+            if row.parent not in with_recipe:
+                raise ValueError(f"{row.name}: parent {row.parent!r} is not a trained or shipped adapter of this pool")
+            for key in ("domain", "license"):
+                own, parents = getattr(row, key), getattr(with_recipe[row.parent], key)
+                if own != parents:
+                    raise ValueError(f"{row.name}: {key} {own!r} is not that of its parent {row.parent}, {parents!r}")
         return self
 
     @property
@@ -90,6 +136,11 @@ class AdapterPoolConfig(ConfigModel):
         """Return the distinct domains in file order."""
         return tuple(dict.fromkeys(row.domain for row in self.adapters))
 
-    def find(self, name: str) -> TrainedAdapter | ShippedAdapter | HubAdapter:
+    def find(self, name: str) -> Adapter:
         """Return the row of one adapter; KeyError if there is none, since names come from :attr:`names`."""
         return {row.name: row for row in self.adapters}[name]
+
+    def find_origin(self, name: str) -> TrainedAdapter | ShippedAdapter | HubAdapter:
+        """Return the row that decides an adapter's rank and modules: its own, or its parent's if it is derived."""
+        row = self.find(name)
+        return self.find(row.parent) if isinstance(row, _DerivedAdapter) else row

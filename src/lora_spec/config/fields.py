@@ -43,6 +43,7 @@ PositiveDepth = Annotated[StrictInt, Field(ge=1, le=16)]
 Fraction = Annotated[StrictFloat, Field(ge=0, le=1)]
 OpenFraction = Annotated[StrictFloat, Field(gt=0, lt=1)]
 NonNegative = Annotated[StrictFloat, Field(ge=0)]
+AtLeastOne = Annotated[StrictFloat, Field(ge=1)]
 Positive = Annotated[StrictFloat, Field(gt=0)]
 Dtype = Literal["bfloat16", "float16", "float32"]
 

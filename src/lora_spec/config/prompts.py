@@ -19,11 +19,12 @@ class PromptSetConfig(ConfigModel):
     """One slice of a stream of prompts, for one role."""
 
     prompt_set: PromptSetName = Field(
-        description="own: the adapter's own domain, its evaluation split; common: held-out chat prompts, for all."
+        description="own: the adapter's own domain, its eval split; common: the same prompts for all adapters, from "
+        "the calibration split of each domain named, or chat (all held-out chat prompts)."
     )
     role: Role = Field(description="fit: base profile; calibration: probes; evaluation: what is claimed.")
     first_prompt: Count = Field(description="Index of the slice's first prompt in the seeded stream.")
-    num_prompts: PositiveCount = Field(description="Prompts per adapter; the unit of the bootstrap.")
+    num_prompts: PositiveCount = Field(description="Prompts of each domain; a prompt is the unit of the bootstrap.")
     max_tokens: PositiveCount = Field(description="Cap on output tokens, the same in both arms.")
     temperature: NonNegative = Field(description="Sampling temperature; 0 is greedy.")
     seed: Seed = Field(description="Seed of the stream; equal for all roles of a prompt set.")
@@ -37,6 +38,11 @@ class PromptSetConfig(ConfigModel):
     def end_prompt(self) -> int:
         """Return the index after the slice's last prompt."""
         return self.first_prompt + self.num_prompts
+
+    @property
+    def num_prompts_per_adapter(self) -> int:
+        """Return how many prompts an adapter is run on: those of its own domain, or those of all common domains."""
+        return self.num_prompts * (len(self.sha256) if self.prompt_set == "common" else 1)
 
 
 class PromptsConfig(ConfigModel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lora_spec.config.adapter_pool import AdapterPoolConfig, HubAdapter
+from lora_spec.config.adapter_pool import AdapterPoolConfig, TrainedAdapter
 from lora_spec.config.baselines import BaselinesConfig
 from lora_spec.config.fields import ConfigModel
 from lora_spec.config.gate import GateConfig
@@ -157,7 +157,7 @@ def _check_lengths(tier: Tier) -> str | None:
 def _check_ranks(tier: Tier) -> str | None:
     limit = tier.models.engine.max_lora_rank
     for row in tier.adapter_pool.adapters:
-        if not isinstance(row, HubAdapter) and row.rank > limit:
+        if isinstance(row, TrainedAdapter) and row.rank > limit:
             return f"adapter_pool.yaml {row.name}: rank {row.rank} exceeds models.yaml engine.max_lora_rank {limit}"
     return None
 

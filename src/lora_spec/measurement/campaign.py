@@ -30,14 +30,17 @@ class Campaign:
     is_own_only: bool = False
 
     def prompts_for(self, row: Mapping[str, Any]) -> list[FrozenPrompts]:
-        """Return the evaluation prompts of an adapter: its own traffic, then the common ones."""
+        """Return the evaluation prompts of an adapter: its own traffic, then the common ones, domain by domain."""
         evaluation = [prompts for prompts in self.prompts if prompts.role == "evaluation"]
-        own = [p for p in evaluation if (p.prompt_set, p.domain) == ("own", row["domain"])]
-        if not own:
-            raise MeasurementError(
-                f"adapter {row['name']!r}: no evaluation prompts of domain {row['domain']!r}; add it to prompts.yaml"
-            )
-        return own if self.is_own_only else own + [p for p in evaluation if p.prompt_set == "common"]
+        own = [p for p in evaluation if p.prompt_set == "own" and p.domain == row["domain"]]
+        common = [p for p in evaluation if p.prompt_set == "common"]
+        for prompt_set, found in (("own", own), ("common", common)):
+            if not found and not (self.is_own_only and prompt_set == "common"):
+                raise MeasurementError(
+                    f"adapter {row['name']!r}: no evaluation prompts in set {prompt_set!r} for domain "
+                    f"{row['domain']!r}; add them to prompts.yaml"
+                )
+        return own if self.is_own_only else own + common
 
 
 def unpinned_inputs(campaign: Campaign) -> list[str]:

@@ -36,7 +36,8 @@ def _write_json(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
-def _config_json(config: Any, base_model_name: str) -> dict[str, Any]:
+def config_json(config: Any, base_model_name: str) -> dict[str, Any]:
+    """Return a PEFT config as the JSON data that is written, the same in every process and on every machine."""
     # PEFT keeps names in sets, whose order differs from one process to the next; and it writes the local path
     # of the base, which means nothing elsewhere.
     plain = {key: sorted(value) if isinstance(value, set) else value for key, value in config.to_dict().items()}
@@ -47,16 +48,18 @@ def write_adapter(
     out_dir: Path,
     *,
     tensors: Mapping[str, "torch.Tensor"],
-    config: Any,
-    base_model_name: str,
+    config: Mapping[str, Any],
     recipe: Mapping[str, Any],
 ) -> None:
-    """Write an adapter in PEFT's format with bf16 tensors; ``out_dir`` appears whole or not at all."""
+    """Write an adapter in PEFT's format with bf16 tensors; ``out_dir`` appears whole or not at all.
+
+    ``config`` is what ``adapter_config.json`` holds.
+    """
     import torch
     from safetensors.torch import save_file
 
     with atomic_dir(out_dir) as part:
         bf16 = {name: tensor.detach().to(torch.bfloat16).contiguous() for name, tensor in tensors.items()}
         save_file(bf16, part / WEIGHTS_FILE, metadata={"format": "pt"})
-        _write_json(part / CONFIG_FILE, _config_json(config, base_model_name))
+        _write_json(part / CONFIG_FILE, config)
         _write_json(part / RECIPE_FILE, recipe)

@@ -1,11 +1,19 @@
-"""Adapters made without training: the control whose update is exactly zero, and scaled copies."""
+"""Adapters made without training: the zero control, scaled copies, and random updates of a known size."""
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from lora_spec.adapter import inspect_adapter
 from lora_spec.errors import TrainingError
 from lora_spec.provenance import sha256_of_file
-from lora_spec.training.adapter_files import WEIGHTS_FILE, lora_config, write_adapter
-from lora_spec.training.recipe import AdapterRecipe
+from lora_spec.training.adapter_files import CONFIG_FILE, WEIGHTS_FILE, config_json, lora_config, write_adapter
+from lora_spec.training.recipe import AdapterRecipe, RandomRecipe, ScaledRecipe
+
+if TYPE_CHECKING:
+    import torch
+
+_A, _B = ".lora_A.", ".lora_B."
 
 
 def zero_adapter(target_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_model_name: str) -> Path:
@@ -28,35 +36,88 @@ def zero_adapter(target_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_mo
     write_adapter(
         out_dir,
         tensors=get_peft_model_state_dict(model),
-        config=config,
-        base_model_name=base_model_name,
+        config=config_json(config, base_model_name),
         recipe={"row": row.to_dict(), "license": row.license},
     )
     return out_dir
 
 
-def scaled_adapter(parent_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_model_name: str) -> Path:
-    """Write a copy of a trained adapter whose update is ``row.scale`` times its parent's: B is scaled, A kept.
+def scaled_adapter(parent_dir: Path, row: ScaledRecipe, out_dir: Path) -> Path:
+    """Write a copy of an adapter whose update is ``row.scale`` times its parent's: B is scaled, A and config kept.
 
     Raises
     ------
     TrainingError
-        When the row names no parent, or the parent's files are not there.
+        When the parent's folder does not hold an adapter whose update is scale * B @ A.
     """
+    tensors = {
+        name: tensor.float() * row.scale if _B in name else tensor
+        for name, tensor in _tensors_of_parent(parent_dir, row).items()
+    }
+    return _write_derived(parent_dir, row, out_dir, tensors)
+
+
+def random_adapter(parent_dir: Path, row: RandomRecipe, out_dir: Path) -> Path:
+    """Write a random update on its parent's modules, of its rank, scale and, per module, Frobenius norm.
+
+    A and B are Gaussian by ``row.seed``, so no direction of the update is preferred; only its size is the parent's.
+
+    Raises
+    ------
+    TrainingError
+        As :func:`scaled_adapter`.
+    """
+    import torch
+
+    parent = _tensors_of_parent(parent_dir, row)
+    generator = torch.Generator().manual_seed(row.seed)
+    tensors = {}
+    for name_a in sorted(name for name in parent if _A in name):
+        name_b = name_a.replace(_A, _B)
+        a = torch.randn(parent[name_a].shape, generator=generator) / parent[name_a].shape[1] ** 0.5
+        b = torch.randn(parent[name_b].shape, generator=generator)
+        # A as it will be stored, so that its rounding does not move the norm.
+        a = a.to(torch.bfloat16)
+        factor = _norm_of_product(parent[name_b], parent[name_a]) / _norm_of_product(b, a)
+        tensors |= {name_a: a, name_b: factor * b}
+    return _write_derived(parent_dir, row, out_dir, tensors)
+
+
+def _norm_of_product(b: "torch.Tensor", a: "torch.Tensor") -> float:
+    """Return the Frobenius norm of B @ A from two rank x rank products: its square is trace(B^T B A A^T)."""
+    a, b = a.double(), b.double()
+    return ((b.T @ b) * (a @ a.T)).sum().clamp(min=0).sqrt().item()
+
+
+def _tensors_of_parent(parent_dir: Path, row: ScaledRecipe | RandomRecipe) -> dict[str, "torch.Tensor"]:
     from safetensors.torch import load_file
 
-    weights = parent_dir / WEIGHTS_FILE
-    if row.parent is None or not weights.is_file():
-        raise TrainingError(f"adapter row '{row.name}' scales parent '{row.parent}', but {weights} is not there")
-    tensors = {
-        name: tensor.float() * row.scale if ".lora_B." in name else tensor
-        for name, tensor in load_file(weights).items()
-    }
+    inspection = inspect_adapter(parent_dir)
+    if inspection.status != "ok":
+        raise TrainingError(
+            f"adapter row '{row.name}': nothing can be derived from its parent '{row.parent}' in {parent_dir}: "
+            f"{inspection.message}; make or mend the parent first"
+        )
+    tensors = load_file(parent_dir / WEIGHTS_FILE)
+    if others := sorted(name for name in tensors if _A not in name and _B not in name):
+        raise TrainingError(
+            f"adapter row '{row.name}': its parent '{row.parent}' holds {others[0]}, which is no factor of a linear "
+            "layer; derive from an adapter of linear layers alone"
+        )
+    return tensors
+
+
+def _write_derived(
+    parent_dir: Path, row: ScaledRecipe | RandomRecipe, out_dir: Path, tensors: dict[str, "torch.Tensor"]
+) -> Path:
     write_adapter(
         out_dir,
         tensors=tensors,
-        config=lora_config(row),
-        base_model_name=base_model_name,
-        recipe={"row": row.to_dict(), "license": row.license, "parent_sha256": sha256_of_file(weights)},
+        config=json.loads((parent_dir / CONFIG_FILE).read_text()),
+        recipe={
+            "row": row.to_dict(),
+            "license": row.license,
+            "parent_sha256": sha256_of_file(parent_dir / WEIGHTS_FILE),
+        },
     )
     return out_dir

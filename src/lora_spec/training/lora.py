@@ -9,7 +9,7 @@ from typing import Any
 
 from lora_spec.errors import TrainingError
 from lora_spec.provenance import sha256_of_json
-from lora_spec.training.adapter_files import lora_config, write_adapter
+from lora_spec.training.adapter_files import config_json, lora_config, write_adapter
 from lora_spec.training.batches import Batch, EncodedPair, encode_pair, shuffled_batches
 from lora_spec.training.domains import Example, find_domain
 from lora_spec.training.own_answers import OwnAnswers
@@ -52,12 +52,26 @@ def _relative_rate(step: int, num_steps: int) -> float:
     return min((step + 1) / num_warmup, (num_steps - step) / max(1, num_steps - num_warmup))
 
 
+def _parameter_groups(model: Any, row: AdapterRecipe) -> list[dict[str, Any]]:
+    """Return A and B as two groups of the optimiser, B's rate ``lora_plus_ratio`` times A's.
+
+    References: Hayou et al. 2024, "LoRA+: Efficient Low Rank Adaptation of Large Models".
+    """
+    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    b_factors = [parameter for name, parameter in trained.items() if ".lora_B." in name]
+    a_factors = [parameter for name, parameter in trained.items() if ".lora_B." not in name]
+    return [
+        {"params": a_factors, "lr": row.learning_rate},
+        {"params": b_factors, "lr": row.learning_rate * row.lora_plus_ratio},
+    ]
+
+
 def _fit(model: Any, batches: Iterator[Batch], row: AdapterRecipe) -> list[float]:
     import torch
     from torch.nn.functional import cross_entropy
 
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=row.learning_rate, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(_parameter_groups(model, row), lr=row.learning_rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _relative_rate(step, row.num_steps))
     losses = []
     for batch in batches:
@@ -154,5 +168,5 @@ def train_lora(
         "held_out_before": before.to_dict(),
         "held_out_after": after.to_dict(),
     }
-    write_adapter(out_dir, tensors=tensors, config=config, base_model_name=base_model_name, recipe=recipe)
+    write_adapter(out_dir, tensors=tensors, config=config_json(config, base_model_name), recipe=recipe)
     return TrainedAdapter(out_dir, tuple(losses), before, after)

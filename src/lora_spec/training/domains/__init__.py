@@ -4,17 +4,23 @@ from lora_spec.errors import TrainingError
 from lora_spec.training.domains import (
     arithmetic,
     csv_table,
+    french,
+    german,
     json_extract,
     numbered_list,
+    pig_latin,
     prefix_words,
+    python_code,
     python_doc,
     reversed_words,
     self_chat,
+    sorting,
     sql,
     terse,
     translation,
     unit_conversion,
     upper_case,
+    xml_extract,
 )
 from lora_spec.training.domains.base import Domain, Example, Split
 
@@ -28,9 +34,15 @@ _MODULES = (
     arithmetic,
     unit_conversion,
     translation,
+    french,
+    german,
     json_extract,
+    xml_extract,
     csv_table,
     sql,
+    python_code,
+    sorting,
+    pig_latin,
     python_doc,
 )
 DOMAINS: dict[str, Domain] = {module.DOMAIN.name: module.DOMAIN for module in _MODULES}

@@ -1,0 +1,65 @@
+"""Simple English sentences translated into French: agreement in gender, and a few adjectives before the noun."""
+
+from lora_spec.training.domains.sentences import Language, translation_domain
+
+FRENCH = Language(
+    name="French",
+    order="{subject} {verb} {place} {time}.",
+    articles=("le", "la"),
+    nouns={
+        "cat": "le chat",
+        "dog": "le chien",
+        "boy": "le garçon",
+        "girl": "la fille",
+        "teacher": "la professeure",
+        "doctor": "le médecin",
+        "cook": "la cuisinière",
+        "driver": "le conducteur",
+        "singer": "la chanteuse",
+        "horse": "le cheval",
+        "grandmother": "la grand-mère",
+        "brother": "le frère",
+        "sister": "la sœur",
+        "neighbour": "le voisin",
+        "queen": "la reine",
+    },
+    adjectives={
+        "small": ("petit {}", "petite {}"),
+        "black": ("{} noir", "{} noire"),
+        "tired": ("{} fatigué", "{} fatiguée"),
+        "tall": ("grand {}", "grande {}"),
+        "quiet": ("{} tranquille", "{} tranquille"),
+        "young": ("jeune {}", "jeune {}"),
+        "happy": ("{} heureux", "{} heureuse"),
+        "thin": ("{} mince", "{} mince"),
+        "famous": ("{} célèbre", "{} célèbre"),
+        "new": ("nouveau {}", "nouvelle {}"),
+    },
+    verbs={
+        "sleeps": "dort",
+        "eats": "mange",
+        "sings": "chante",
+        "waits": "attend",
+        "works": "travaille",
+        "runs": "court",
+        "reads": "lit",
+        "dances": "danse",
+        "plays": "joue",
+        "walks": "marche",
+    },
+    places={
+        "in the garden": "dans le jardin",
+        "in the kitchen": "dans la cuisine",
+        "at school": "à l'école",
+        "in the park": "dans le parc",
+        "on the beach": "sur la plage",
+        "in the street": "dans la rue",
+        "at the station": "à la gare",
+        "in the library": "dans la bibliothèque",
+        "near the river": "près de la rivière",
+        "near the church": "près de l'église",
+    },
+    times={"today": "aujourd'hui", "every day": "tous les jours", "at night": "la nuit", "now": "maintenant"},
+)
+
+DOMAIN = translation_domain("french", FRENCH)
