@@ -39,9 +39,9 @@ rule phase1_collect:
     message:
         "Measuring the acceptance of {params.names} on vLLM"
     shell:
-        "LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
         " --names {params.names} --target {input.target} --drafter {input.drafter} {params.early} --adapters {params.adapters}"
-        " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance > {log} 2>&1"
+        " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance 3>&2 > {log} 2>&1"
 
 
 rule confirm_live:
@@ -78,9 +78,9 @@ rule confirm_live:
     message:
         "Confirming {params.names} by live counters"
     shell:
-        "LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute --live"
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute --live"
         " --names {params.names} --target {input.target} --drafter {input.drafter} --adapters {params.adapters}"
-        " --state resources/live_records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance_live > {log} 2>&1"
+        " --state resources/live_records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance_live 3>&2 > {log} 2>&1"
 
 
 rule profile_cost:
@@ -111,6 +111,6 @@ rule profile_cost:
     message:
         "Timing engine steps for every depth and batch size (waits while other programs compute)"
     shell:
-        "LD_PRELOAD={params.preload} {params.python} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload} {params.python} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
         " --adapters {params.adapters} --settings {params.settings:q} --engine {params.engine:q} --tier {params.tier}"
-        " --output {output} > {log} 2>&1"
+        " --output {output} 3>&2 > {log} 2>&1"

@@ -1,7 +1,6 @@
 """How much CPU other processes took while something was timed (Linux). Knows nothing of engines."""
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from lora_spec.errors import MeasurementError
+from lora_spec.measurement.progress import tell
 
 _STAT = Path("/proc/stat")
 _POLL_S = 5.0
@@ -76,7 +76,7 @@ class Patience:
         *,
         meter: Callable[[], CpuMeter] = OtherCpuMeter,
         sleep: Callable[[float], None] = time.sleep,
-        notify: Callable[[str], object] = sys.stderr.write,
+        notify: Callable[[str], object] = tell,
     ) -> None:
         self.max_other_cores = max_other_cores
         self._max_wait_s, self._left_s = max_wait_s, max_wait_s
@@ -90,7 +90,7 @@ class Patience:
         MeasurementError
             The machine stayed busy for longer than allowed.
         """
-        self._notify(f"{doing}: waiting, other processes use {other_cores:.2f} cores\n")
+        self._notify(f"{doing}: waiting, other processes use {other_cores:.2f} cores")
         while True:
             if self._left_s <= 0:
                 raise MeasurementError(

@@ -5,6 +5,7 @@ from typing import Any
 
 from lora_spec.errors import ResultError
 from lora_spec.measurement.campaign import Campaign, Folders, execute_campaign
+from lora_spec.measurement.progress import with_progress
 from lora_spec.measurement.record_table import KIND, read_records, write_records
 from lora_spec.results import read_table_result, write_bytes_atomically
 
@@ -19,15 +20,13 @@ def collect_into(
     circumstances
         Tier and provenance, as of :func:`~lora_spec.results.write_table_result`.
     """
-    from tqdm import tqdm
-
     names = [row["name"] for row in campaign.rows]
 
     def is_done(name: str, inputs_sha256: str) -> bool:
         return _inputs_of(state_dir / f"{name}.parquet") == inputs_sha256
 
     measured = execute_campaign(campaign, folders, is_done=is_done)
-    for record, payload in tqdm(measured, desc="adapters measured", unit="adapter"):
+    for record, payload in with_progress(measured, total=len(names), doing="adapters measured", unit="adapter"):
         path = state_dir / f"{record.adapter}.parquet"
         write_records(path, record, payload=payload, evidence="measured", **circumstances)
     for name in names:

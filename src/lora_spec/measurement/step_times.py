@@ -13,6 +13,7 @@ from lora_spec.errors import MeasurementError
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.lock import machine_lock
 from lora_spec.measurement.machine_load import CpuMeter, OtherCpuMeter, Patience
+from lora_spec.measurement.progress import with_progress
 from lora_spec.records import StepTimeCell
 
 
@@ -72,7 +73,7 @@ def measure_step_times(
     with lock():
         try:
             _time_batch(engine, plan[0], prompts, adapters, num_steps=1, num_warmup_steps=0, meter=meter)
-            for batch in plan:
+            for batch in with_progress(plan, total=len(plan), doing="step times", unit="batch"):
                 timed = _time_quiet_batch(
                     engine,
                     batch,
