@@ -20,7 +20,7 @@ export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help env env-analysis reproduce test lint test-unit test-serving figures report compare cpu clean
+.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving figures report compare cpu clean
 
 help: ## this list
 	@echo "LoRA-Spec: how should speculative decoding be deployed for each LoRA adapter?"
@@ -37,7 +37,7 @@ reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minu
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
 
-test: env lint test-unit test-serving ## style, unit, workflow and serving tests (10 minutes with set-up)
+test: env lint test-unit test-serving ## style, unit, workflow and serving tests (4 minutes, 7 with set-up)
 
 lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/ruff check --quiet .
@@ -54,13 +54,19 @@ test-unit: env-analysis ## tests without torch and vLLM (2 minutes)
 test-serving: env ## tests on real vLLM with a tiny model (3 minutes)
 	@.venv-serving/bin/python -m pytest -q -m serving $$(grep -rl --include='test_*.py' 'mark\.serving' tests | sort)
 
-figures: env-analysis ## redraw the figures of TIER from shipped records, no engine (2 minutes)
+# A tier without shipped records has nothing to redraw.
+need-records:
+	@test -d reference/$(TIER)/acceptance || { echo "tier $(TIER) ships no records yet: run make with TIER=mini, or measure it: make cpu" >&2; exit 2; }
+
+figures: env-analysis need-records ## redraw the figures of TIER from shipped records, no engine (2 minutes)
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped
+	@echo "figures and tables: results/$(TIER)-shipped"
 
 report: env-analysis ## HTML report of a finished run of TIER, MEASUREMENTS=fresh or shipped (30 seconds)
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=$(MEASUREMENTS) --report results/$(RUN)/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
+	@echo "report: results/$(RUN)/report.html"
 
-compare: env-analysis ## new numbers of TIER against the shipped ones: PASS or DIFF (1 minute)
+compare: env-analysis need-records ## new numbers of TIER against the shipped ones: PASS or DIFF (1 minute)
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped --quiet all
 	@.venv/bin/python scripts/compare.py --runs $(TIER) $(TIER)-shipped
 

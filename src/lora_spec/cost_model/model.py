@@ -245,5 +245,5 @@ def _product(left: Interval, right: Interval) -> Interval:
         left.estimate * right.estimate,
         left.lower * right.lower,
         left.upper * right.upper,
-        max(0.0, left.level + right.level - 1),
+        max(0.0, round(left.level + right.level - 1, 9)),
     )
