@@ -17,7 +17,7 @@ rule join_tables:
     output:
         expand(
             "results/{run}/tables/{table}.csv",
-            table=(*FIGURES.values(), "verdicts"),
+            table=(*joined_tables(), "verdicts"),
             allow_missing=True,
         ),
     log:
@@ -98,7 +98,7 @@ rule write_verdict_table:
 
 
 rule figures:
-    """All figures of the tier, and the verdict table."""
+    """All figures of the tier, the verdict table and the fallback policy."""
     input:
         expand(
             "results/{run}/figures/{figure}.{ext}",
@@ -107,3 +107,4 @@ rule figures:
             ext=("pdf", "png", "csv"),
         ),
         expand("results/{run}/verdicts.html", run=RUN) if ADAPTERS else [],
+        f"results/{RUN}/phase0/fallback_policy.json",
