@@ -98,7 +98,10 @@ class Phase0RuntimeConfig(ConfigModel):
     num_prompts: PositiveCount = Field(description="Prompts per cell, the first of the common evaluation prompts.")
     max_tokens: PositiveCount = Field(description="Output tokens per prompt.")
     block_size: PositiveCount = Field(description="Tokens per KV cache block; small, so that short prompts fill some.")
-    chunk_tokens: PositiveCount = Field(description="Token budget of a step with chunked prefill; below a prompt.")
+    max_num_seqs: PositiveCount = Field(description="Requests in a batch, at most.")
+    chunk_tokens: PositiveCount = Field(
+        description="Token budget of a step with chunked prefill; below a prompt, and room for a batch of verify steps."
+    )
     temperature: Positive = Field(description="Temperature of the cells that sample.")
     near_tie_margin: NonNegative = Field(description="Top-two logit margin below which two texts may differ.")
     max_abs_z: Positive = Field(
@@ -121,4 +124,14 @@ class Phase0RuntimeConfig(ConfigModel):
             allowed = getattr(self.axes, axis)
             if value not in allowed:
                 raise ValueError(f"{what} names {axis}: {value}, which is not on that axis ({list(allowed)})")
+        return self
+
+    @model_validator(mode="after")
+    def _a_chunk_holds_a_batch_of_verify_steps(self) -> "Phase0RuntimeConfig":
+        needed = self.max_num_seqs * (self.num_speculative_tokens + 1)
+        if self.chunk_tokens < needed:
+            raise ValueError(
+                f"chunk_tokens {self.chunk_tokens} must be at least max_num_seqs * (num_speculative_tokens + 1) = "
+                f"{needed}: vLLM refuses LoRA with speculation below"
+            )
         return self

@@ -3,10 +3,14 @@
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 _GRACE_S = 5.0
 
@@ -35,11 +39,11 @@ def run_limited(
 ) -> ProcessEnd:
     """Run a command to its end or to its time limit, stdout and stderr in ``log``.
 
-    Whatever ends it, nothing of its process group is left running.
+    Whatever ends it, an order to this process to end included, nothing of its process group is left running.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with log.open("wb") as stream:
+    with log.open("wb") as stream, _termination_as_exit():
         process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
@@ -55,6 +59,23 @@ def run_limited(
         finally:
             _end_group(process)
     return ProcessEnd(exit_code, time.monotonic() - started, _tail(log, num_tail_lines))
+
+
+@contextmanager
+def _termination_as_exit() -> Iterator[None]:
+    """Turn SIGTERM into SystemExit, so that what has to be cleared up is: by default it ends Python on the spot."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:

@@ -97,7 +97,7 @@ def _label_rows(ax: Axes, rows: dict[tuple[str, str], float]) -> None:
             method,
             (0, (ys[0] + ys[-1]) / 2),
             xycoords=ax.get_yaxis_transform(),
-            xytext=(-88, 0),
+            xytext=(-98, 0),
             textcoords="offset points",
             ha="left",
             va="center",

@@ -1,6 +1,8 @@
 """A program that hangs, dies or prints: how it ended is told, and nothing of it is left running."""
 
 import os
+import signal
+import subprocess
 import sys
 import time
 
@@ -40,6 +42,20 @@ def test_children_that_outlive_their_parent_are_ended_too(tmp_path):
     end = _run(code, tmp_path)
     assert end.exit_code == 0
     assert _is_gone(int(end.log_tail[0]))
+
+
+def test_an_order_to_end_takes_the_program_along(tmp_path):
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom lora_spec.engines.limited_process import run_limited\n"
+        f"run_limited(['sh', '-c', 'echo $$; sleep 60'], timeout_s=60, log=Path({str(tmp_path / 'log')!r}))"
+    )
+    runner = subprocess.Popen([sys.executable, "-c", code])
+    log = tmp_path / "log"
+    while not (log.exists() and log.read_text().strip()):
+        time.sleep(0.05)
+    runner.terminate()
+    assert runner.wait(timeout=20) == 128 + signal.SIGTERM
+    assert _is_gone(int(log.read_text()))
 
 
 def _is_gone(pid):

@@ -196,7 +196,7 @@ def _engine(plan: Phase0Plan, inputs: RunInputs) -> CellEngine:
         drafter=inputs.drafter,
         dtype=config.dtype,
         max_model_len=engine["max_model_len"],
-        max_num_seqs=engine["max_num_seqs"],
+        max_num_seqs=config.max_num_seqs,
         max_lora_rank=engine["max_lora_rank"],
         gpu_memory_utilization=engine["gpu_memory_utilization"],
         block_size=config.block_size,
