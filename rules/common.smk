@@ -30,6 +30,7 @@ RUN = f"{TIER.name}-shipped" if MEASUREMENTS == "shipped" else TIER.name
 RECORDS = f"reference/{TIER.name}" if MEASUREMENTS == "shipped" else f"results/{RUN}"
 MODES = ("measured", TIER.gate.predictor.mode)
 FIGURES = {
+    "fig1_composability": "composability",
     "fig2_paired_effect": "paired_effect",
     "fig3_predicted_vs_measured": "predicted_vs_measured",
     "fig5_rank_disagreement": "rank_disagreement",
@@ -206,9 +207,41 @@ def setup_in_words():
     )
 
 
+def joined_tables():
+    """Return the tables that verdicts, estimates and step times are joined into; figure 1 has its own source."""
+    return [name for name in FIGURES.values() if name != "composability"]
+
+
+def phase0_settings(wildcards):
+    """Return the phase-0 settings as JSON; a function, since the braces of a pattern are no wildcards."""
+    return as_json(TIER.phase0_runtime)
+
+
+def phase0_observations():
+    """Return the measured cells: of this run, or shipped; none where a tier ships none."""
+    path = f"{RECORDS}/phase0/vllm_observations.json"
+    return [path] if MEASUREMENTS == "fresh" or Path(path).exists() else []
+
+
+def phase0_table():
+    """Return the table of figure 1, where there are measured cells to show."""
+    return ["results/{run}/tables/composability.csv"] if phase0_observations() else []
+
+
+def phase0_flags():
+    """Return the flags that name measured cells and the table of them; without both the matrix is contract-only."""
+    table = f"results/{RUN}/tables/composability.csv"
+    return [
+        f"--observations-json {path} --figure-table {table}"
+        for path in phase0_observations()
+    ]
+
+
 def drawn_figures():
-    """Return the figures that there is something to draw for: none while a tier ships no records."""
-    return tuple(FIGURES) if ADAPTERS else ()
+    """Return the figures that there is something to draw for."""
+    shown = {name: bool(ADAPTERS) for name in FIGURES}
+    shown["fig1_composability"] = bool(phase0_observations())
+    return tuple(name for name, is_shown in shown.items() if is_shown)
 
 
 def figure_name(wildcards):

@@ -18,7 +18,7 @@ rule join_tables:
     output:
         expand(
             "results/{run}/tables/{table}.csv",
-            table=(*FIGURES.values(), "verdicts"),
+            table=(*joined_tables(), "verdicts"),
             allow_missing=True,
         ),
     log:
@@ -99,7 +99,7 @@ rule write_verdict_table:
 
 
 rule figures:
-    """All figures of the tier, and the verdict table."""
+    """All figures of the tier, the verdict table and the fallback policy."""
     input:
         expand(
             "results/{run}/figures/{figure}.{ext}",
@@ -108,3 +108,4 @@ rule figures:
             ext=("pdf", "png", "csv"),
         ),
         expand("results/{run}/verdicts.html", run=RUN) if ADAPTERS else [],
+        f"results/{RUN}/phase0/fallback_policy.json",

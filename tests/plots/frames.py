@@ -25,6 +25,56 @@ def _lengths(num_adapters: int) -> np.ndarray:
     return np.round(np.linspace(2.25, 1.12, num_adapters) + 0.08 * np.sin(np.arange(num_adapters) * 2.3), 3)
 
 
+_FEATURES = {
+    "prefix_caching": ("off", "on"),
+    "chunked_prefill": ("off", "on"),
+    "execution": ("eager", "compiled"),
+    "scheduling": ("sync", "async"),
+    "sampler": ("greedy", "temperature_greedy_drafts", "temperature_probabilistic_drafts"),
+    "structured_output": ("off", "on"),
+}
+_STATUSES = (
+    "works",
+    "works",
+    "replaced",
+    "refused",
+    "unmeasured",
+    "wrong",
+    "works",
+    "crashed",
+    "timeout",
+    "meaningless",
+)
+
+
+def composability(num_rows: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return places of every status; a place without measured cells counts none."""
+    methods, loras = (
+        ("none", "ngram", "suffix", "draft_model"),
+        ("off", "one", "several", "beside_base", "more_than_slots"),
+    )
+    pairs = [*[(method, lora) for method in methods for lora in loras][:num_rows], ("mtp", "any")]
+    rows = []
+    for method, lora in pairs:
+        for axis, values in _FEATURES.items():
+            for value in values:
+                status = "conceptual" if method == "mtp" else _STATUSES[len(rows) % len(_STATUSES)]
+                num = 0 if status in ("unmeasured", "meaningless", "conceptual") else 1 + len(rows) % 12
+                worst = min(num, 1 + len(rows) % 3)
+                rows.append(
+                    {
+                        "method": method,
+                        "lora": lora,
+                        "axis": axis,
+                        "value": value,
+                        "status": status,
+                        "num_worst": worst,
+                        "num_measured": num,
+                    }
+                )
+    return _context(pd.DataFrame(rows), evidence).assign(interval_level=None)
+
+
 def paired_effect(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
     """Return differences from slightly positive to strongly negative, on both prompt sets."""
     rows = []

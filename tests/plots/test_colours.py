@@ -7,6 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from lora_spec.plots.actions import ACTION_STYLES
+from lora_spec.plots.statuses import STATUS_STYLES
 from lora_spec.records import Action
 
 # Machado, Oliveira, Fernandes 2009, "A physiologically-based model for simulation of color vision deficiency",
@@ -34,9 +35,10 @@ def _lab(color: str, vision: str) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
+@pytest.mark.parametrize("styles", [ACTION_STYLES, STATUS_STYLES], ids=["actions", "statuses"])
 @pytest.mark.parametrize("vision", _VISION)
-def test_action_colours_differ_clearly(vision):
-    for first, second in itertools.combinations(ACTION_STYLES.values(), 2):
+def test_colours_of_one_kind_differ_clearly(vision, styles):
+    for first, second in itertools.combinations(styles.values(), 2):
         distance = np.linalg.norm(_lab(first.color, vision) - _lab(second.color, vision))
         assert distance > 8 * _JUST_VISIBLE, (first.label, second.label)
 
@@ -44,3 +46,12 @@ def test_action_colours_differ_clearly(vision):
 def test_each_action_has_a_marker_of_its_own():
     assert set(ACTION_STYLES) == set(Action.__args__)
     assert len({style.marker for style in ACTION_STYLES.values()}) == len(ACTION_STYLES)
+
+
+def test_each_status_has_a_letter_of_its_own_that_can_be_read_on_its_colour():
+    assert len({style.letter for style in STATUS_STYLES.values()}) == len(STATUS_STYLES)
+    for style in STATUS_STYLES.values():
+        lightness = [
+            _lab(color, "normal")[0] for color in (style.color, {"white": "#FFFFFF"}.get(style.ink, "#000000"))
+        ]
+        assert abs(lightness[0] - lightness[1]) > 40, style.label

@@ -161,5 +161,5 @@ def test_loads_with_different_adapters_are_refused():
 
 
 def test_an_unknown_figure_is_named_with_the_known_ones():
-    with pytest.raises(ConfigError, match="no figure 'pie'; there are paired_effect"):
+    with pytest.raises(ConfigError, match="no figure 'pie'; there are composability, paired_effect"):
         get_figure("pie")

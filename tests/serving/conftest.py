@@ -97,11 +97,11 @@ def _save_adapter(folder, target, seed, scale):
 
 @pytest.fixture(scope="session")
 def adapters(pair, tmp_path_factory):
-    """Return a weak, a strong and an exactly zero adapter by name."""
+    """Return a weak, two strong and an exactly zero adapter by name."""
     from lora_spec.engines import AdapterRef
 
     root = tmp_path_factory.mktemp("adapters")
-    scales = {"weak": 0.1, "strong": 0.6, "zero": 0.0}
+    scales = {"weak": 0.1, "strong": 0.6, "zero": 0.0, "stronger": 0.9}
     for seed, (name, scale) in enumerate(scales.items()):
         _save_adapter(root / name, pair[0], seed, scale)
     return {name: AdapterRef(name, str(root / name), RANK, has_update=scale > 0) for name, scale in scales.items()}

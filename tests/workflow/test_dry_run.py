@@ -1,6 +1,7 @@
 """What the workflow plans, for every tier and profile, without an engine, a GPU or Slurm."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,11 @@ MINI_JOBS = {
     "fit_cost_model": 1,
     "freeze_prompts": 1,
     "join_tables": 1,
+    "phase0_composability": 1,
+    "phase0_vllm_runner": 1,
     "phase1_collect": 1,
     "phase3_predictor": 1,
-    "plot_figure": 5,
+    "plot_figure": 6,
     "profile_cost": 1,
     "write_verdict_table": 1,
 }
@@ -49,8 +52,17 @@ def test_every_profile_plans_without_what_it_runs_on(snakemake, profile):
 
 def test_shipped_run_starts_no_engine(snakemake, job_counts):
     done = snakemake("--dry-run", "--config", "tier=mini", "measurements=shipped")
-    engine_rules = {"phase1_collect", "profile_cost", "build_target", "assemble_drafter", "train_adapter"}
+    engine_rules = {"phase0_vllm_runner", "phase1_collect", "profile_cost"}
+    engine_rules |= {"build_target", "assemble_drafter", "train_adapter"}
     assert not engine_rules & set(job_counts(done))
+
+
+def test_a_tier_that_ships_no_observations_still_writes_its_matrix_and_draws_no_figure_of_it(snakemake, checkout):
+    shutil.rmtree(checkout / "reference" / "mini" / "phase0", ignore_errors=True)
+    done = snakemake("--dry-run", "--config", "tier=mini", "measurements=shipped")
+    assert "phase0_composability" in done.stdout
+    assert "fig1_composability" not in done.stdout
+    assert "--observations-json" not in done.stdout
 
 
 def test_retraining_the_drafter_is_one_config_switch(snakemake, checkout, job_counts):
@@ -96,6 +108,9 @@ def test_figures_depend_on_measurements_and_cost(snakemake):
         ("build_target", "phase1_collect"),
         ("assemble_drafter", "phase1_collect"),
         ("freeze_prompts", "phase1_collect"),
+        ("assemble_drafter", "phase0_vllm_runner"),
+        ("phase0_vllm_runner", "phase0_composability"),
+        ("phase0_composability", "plot_figure"),
         ("phase1_collect", "estimate_acceptance"),
         ("extract_features", "phase3_predictor"),
         ("phase1_collect", "phase3_predictor"),

@@ -25,7 +25,8 @@ def _edit(path, old, new):
 
 def test_shipped_run_ends_with_all_figures_and_reruns_exactly(finished, snakemake, job_counts):
     run = finished / "results" / "mini-shipped"
-    assert len(list((run / "figures").glob("*.pdf"))) == len(list((run / "figures").glob("*.csv"))) == 5
+    assert len(list((run / "figures").glob("*.pdf"))) == len(list((run / "figures").glob("*.csv"))) == 6
+    assert (run / "phase0" / "fallback_policy.json").exists()
     assert (run / "verdicts.txt").read_text().strip()
 
     again = snakemake("--dry-run", *SHIPPED)

@@ -7,12 +7,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lora_spec.errors import ConfigError
+from lora_spec.plots.composability import draw_composability
 from lora_spec.plots.cost_model_fit import draw_cost_model_fit
 from lora_spec.plots.decision_map import draw_decision_map
 from lora_spec.plots.paired_effect import draw_paired_effect
 from lora_spec.plots.predicted_vs_measured import draw_predicted_vs_measured
 from lora_spec.plots.rank_disagreement import draw_rank_disagreement
 from lora_spec.plots.schemas import (
+    COMPOSABILITY,
     COST_MODEL_FIT,
     DECISION_MAP,
     PAIRED_EFFECT,
@@ -39,6 +41,7 @@ class FigureSpec:
 FIGURES = {
     spec.schema.name: spec
     for spec in (
+        FigureSpec(1, COMPOSABILITY, draw_composability),
         FigureSpec(2, PAIRED_EFFECT, draw_paired_effect),
         FigureSpec(3, PREDICTED_VS_MEASURED, draw_predicted_vs_measured),
         FigureSpec(5, RANK_DISAGREEMENT, draw_rank_disagreement),

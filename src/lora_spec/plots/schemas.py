@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lora_spec.errors import ResultError
+from lora_spec.plots.statuses import STATUS_STYLES, UNMEASURED
 from lora_spec.records import Action, Evidence, Mode
 
 _DTYPES = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
@@ -152,6 +153,20 @@ def _to_bool(value: Any) -> bool:
 
 
 _CONVERTERS = {"str": _to_str, "int": _to_int, "float": _to_float, "bool": _to_bool}
+
+COMPOSABILITY = FrameSchema(
+    "composability",
+    {
+        "method": Column("str", "speculation method"),
+        "lora": Column("str", "adapters in a batch; any: all values, of a method that is not run"),
+        "axis": Column("str", "feature whose value the row is about"),
+        "value": Column("str", "its value"),
+        "status": Column("str", "worst status of the cells measured there", choices=(*STATUS_STYLES, *UNMEASURED)),
+        "num_worst": Column("int", "measured cells with that status"),
+        "num_measured": Column("int", "measured cells; each counts once under every feature"),
+    },
+    key=("method", "lora", "axis", "value"),
+)
 
 PAIRED_EFFECT = FrameSchema(
     "paired_effect",

@@ -1,0 +1,73 @@
+"""Observations on disk while they are made: one file each in the run's folder, and the merged file after every one.
+
+A workflow deletes the output of a step before it repeats it; the run's folder is not an output and keeps the history.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from lora_spec.errors import ResultError
+from lora_spec.measurement.composability.observations import (
+    Observations,
+    merge,
+    newest,
+    read_observations,
+    write_observations,
+)
+from lora_spec.results import read_json, write_json_atomically
+
+
+class ObservationStore:
+    """What is known of cells and cache tests, from the merged file at ``output`` and from the folder beside it.
+
+    Raises
+    ------
+    ResultError, EvidenceError
+        What is there cannot be merged with: of another tier, version or form.
+    """
+
+    def __init__(self, output: Path, *, order: Collection[str], vllm_version: str, tier: str) -> None:
+        self.folder = output.with_suffix("")
+        self._output = output
+        self._order = {name: place for place, name in enumerate(order)}
+        self._tier = tier
+        self._version = vllm_version
+        self.provenance: Mapping[str, Any] = {}
+        self.cells: dict[str, dict[str, Any]] = self._read("cells", "cell_id")
+        self.cache: dict[str, dict[str, Any]] = self._read("cache_semantics", "test")
+        if output.exists():
+            old = read_observations(output, known_ids=self._order, vllm_version=vllm_version, tier=tier)
+            self.cells = newest(self.cells, old.cells)
+            self.cache = newest(self.cache, old.cache_semantics)
+
+    def is_measured(self, name: str, digest: str) -> bool:
+        """Return whether a cell, or a claim of a cache test, was observed with the same code and settings."""
+        return (self.cells | self.cache).get(name, {}).get("digest") == digest
+
+    def put_cell(self, entry: dict[str, Any]) -> None:
+        """Keep a cell's observation and write everything."""
+        self._put("cells", self.cells, entry["cell_id"], entry)
+
+    def put_cache(self, entry: dict[str, Any]) -> None:
+        """Keep what a cache test said of one claim and write everything."""
+        self._put("cache_semantics", self.cache, entry["test"], entry)
+
+    def write(self) -> None:
+        """Write the merged file, cells in the order of the matrix."""
+        cells = {name: self.cells[name] for name in sorted(self.cells, key=self._order.__getitem__)}
+        write_observations(self._output, Observations(cells, self.cache, self.provenance), tier=self._tier)
+
+    def _put(self, kind: str, known: dict[str, dict[str, Any]], name: str, entry: dict[str, Any]) -> None:
+        known[name] = merge(entry, known.get(name))
+        write_json_atomically(self.folder / "observed" / kind / f"{name}.json", known[name])
+        self.write()
+
+    def _read(self, kind: str, key: str) -> dict[str, dict[str, Any]]:
+        """Return what the run's folder holds for this matrix and version; the rest is of an older config."""
+        found = [read_json(path) for path in sorted((self.folder / "observed" / kind).glob("*.json"))]
+        for entry in found:
+            if not isinstance(entry, dict) or key not in entry:
+                raise ResultError(f"{self.folder}: holds a file that is no observation; remove the folder")
+        is_ours = {"cells": self._order.__contains__}.get(kind, lambda name: True)
+        return {e[key]: e for e in found if e.get("vllm_version") == self._version and is_ours(e[key])}
