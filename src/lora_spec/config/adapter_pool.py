@@ -45,6 +45,14 @@ class TrainedAdapter(_AdapterRow):
     batch_size: PositiveCount = Field(description="Sequences per step.")
     seed: Seed = Field(description="Seed of initialisation and data order.")
 
+    @model_validator(mode="after")
+    def _only_a_control_stays_untrained(self) -> "TrainedAdapter":
+        if self.stratum == "control" and self.num_steps != 0:
+            raise ValueError(f"num_steps {self.num_steps} must be 0 for a control, whose update is exactly zero")
+        if self.stratum != "control" and not (self.num_steps and self.learning_rate):
+            raise ValueError("num_steps and learning_rate must be positive for an adapter that is trained")
+        return self
+
 
 class ShippedAdapter(TrainedAdapter):
     """An adapter that the repository ships, with the recipe that made it."""
