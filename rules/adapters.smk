@@ -21,14 +21,12 @@ rule train_adapter:
         code=code("train_adapter"),
         row=row_of,
         base_model_name=TIER.models.primary.target.name,
-        answers=lambda wildcards, input: (
-            f"--answers {input.answers}" if input.answers else ""
-        ),
+        answers=lambda wildcards, input: flag("--answers", input.answers),
     message:
         "Training adapter {wildcards.adapter}"
     shell:
-        "{params.python} scripts/train_adapter.py --target {input.target} --row {params.row:q} --num-threads {threads}"
-        " --base-model-name {params.base_model_name:q} {params.answers} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/train_adapter.py --target {input.target:q} --row {params.row:q} --num-threads {threads}"
+        " --base-model-name {params.base_model_name:q} {params.answers:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule freeze_prompts:
@@ -49,8 +47,8 @@ rule freeze_prompts:
     message:
         "Freezing the prompts"
     shell:
-        "{params.python} scripts/freeze_prompts.py --settings {params.settings:q} --tier {params.tier}"
-        " --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/freeze_prompts.py --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
 
 
 rule extract_features:
@@ -69,8 +67,9 @@ rule extract_features:
         tier=TIER.name,
         python=analysis_python(),
         code=code("extract_features"),
+        sha256=sha256_of,
     message:
         "Reading adapter {wildcards.adapter}"
     shell:
-        "{params.python} scripts/extract_features.py --adapter {input} --name {wildcards.adapter}"
-        " --tier {params.tier} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/extract_features.py --adapter {input:q} --name {wildcards.adapter}"
+        " {params.sha256:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"

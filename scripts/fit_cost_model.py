@@ -5,14 +5,15 @@ from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
 from lora_spec.cost_model import fit_cost_model
+from lora_spec.joins import read_tier_result
 from lora_spec.provenance import collect_provenance
 from lora_spec.records import StepTimeCell
-from lora_spec.results import read_result, write_result
+from lora_spec.results import write_result
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    measured = read_result(args.step_times, "step_time_cells")
+    measured = read_tier_result(args.step_times, "step_time_cells", tier=args.tier)
     cells = [StepTimeCell.from_dict(cell) for cell in measured.payload["cells"]]
     settings = args.settings
     model = fit_cost_model(

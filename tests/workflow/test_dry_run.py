@@ -21,6 +21,7 @@ MINI_JOBS = {
     "freeze_prompts": 1,
     "join_tables": 1,
     "phase1_collect": 1,
+    "phase1_effect_gate": 1,
     "phase3_predictor": 1,
     "plot_figure": 5,
     "profile_cost": 1,
@@ -97,6 +98,7 @@ def test_figures_depend_on_measurements_and_cost(snakemake):
         (["tier=huge"], "no tier 'huge'"),
         (["measurements=old"], "choose fresh or shipped"),
         (["tiers=mini"], "no such key"),
+        (["tier=[1]"], "choose one of: cpu, mini, paper"),
     ],
 )
 def test_wrong_config_is_refused_in_one_line(snakemake, flags, message):
