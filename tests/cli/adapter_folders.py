@@ -80,10 +80,10 @@ def write_predictor(
     return _write(folder / "predictor.json", "predictor", fitted.predictor, evidence)
 
 
-def write_cost_model(folder: Path, *, evidence: str = "measured") -> Path:
+def write_cost_model(folder: Path, *, evidence: str = "measured", **context) -> Path:
     """Write a cost model in which each draft costs a fifth of a step alone and all of one in a crowd of 16."""
     median = np.array([[100 + 20 * k, 200 + 200 * k] for k in DEPTHS], dtype=float)
-    model = CostModel(DEPTHS, (1, 16), median, median[None], {"lora_rank": 4, "num_trials": 3})
+    model = CostModel(DEPTHS, (1, 16), median, median[None], {"lora_rank": 4, "num_trials": 3, **context})
     return _write(folder / "cost_model.json", "cost_model", model.to_dict(), evidence)
 
 

@@ -52,7 +52,7 @@ class StepTimeConfig(ConfigModel):
 
     @property
     def num_tokens(self) -> int:
-        """Return the longest that a timed request can get: one batch runs through all depths, each step K + 1 tokens."""
+        """Return how long a timed request can get: one batch runs through all depths, each step up to K + 1 tokens."""
         return self.num_context_tokens + sum(
             (self.num_warmup_steps + self.num_steps) * (depth + 1) for depth in self.depths
         )
