@@ -166,6 +166,12 @@ def test_an_unpinned_or_a_full_revision_is_accepted(root, edit, revision):
         ("phase1_measurement", lambda d: d["step_time"].update(num_trials=1), "num_trials: got 1"),
         ("phase1_measurement", lambda d: d["step_time"].update(batch_sizes=[1]), "at least 2 items"),
         ("phase1_measurement", lambda d: d["step_time"].update(batch_sizes=[1, 1, 4]), "values must be distinct"),
+        (
+            "models",
+            lambda d: d["primary"]["drafter"].update(source={"kind": "hub", "repo": "a/b", "revision": None}),
+            "is built by no rule",
+        ),
+        ("models", lambda d: d["primary"]["drafter"]["training"].update(early_step=401), "401 is no checkpoint"),
         ("models", lambda d: d["primary"]["drafter"]["source"].update(layers=[0, 0]), "holds a layer twice"),
         ("models", lambda d: d["primary"]["target"]["source"].update(version="1 --index-url x"), "source.version: got"),
         (

@@ -189,3 +189,12 @@ def test_files_that_contradict_each_other_are_refused(root, edit, name, path, va
     edit(name, _set(path, value))
     with pytest.raises(ConfigError, match=message):
         load_tier(root, "mini")
+
+
+def test_an_early_drafter_that_is_replayed_is_there(root):
+    path = root / "configs/cpu/models.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["primary"]["early_drafter"] = None
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match=r"holds early, but models\.yaml has no primary\.early_drafter"):
+        load_tier(root, "cpu")

@@ -88,6 +88,12 @@ def _check_batches(tier: "Tier") -> str | None:
     return None
 
 
+def _check_drafters(tier: "Tier") -> str | None:
+    if "early" in tier.phase1_measurement.counting.drafters and tier.models.primary.early_drafter is None:
+        return "phase1_measurement.yaml counting.drafters holds early, but models.yaml has no primary.early_drafter"
+    return None
+
+
 def _check_ranks(tier: "Tier") -> str | None:
     limit, timed = tier.models.engine.max_lora_rank, tier.phase1_measurement.step_time.lora_rank
     # A published adapter's rank is known only once it is there.
@@ -134,6 +140,7 @@ _CHECKS = (
     _check_depths,
     _check_lengths,
     _check_batches,
+    _check_drafters,
     _check_ranks,
     _check_prompt_hashes,
 )

@@ -104,6 +104,15 @@ class DistillationConfig(ConfigModel):
     sampling_seed: Seed = Field(description="Seed of the first sampled shard; the next shards count up from it.")
     training_seed: Seed = Field(description="Seed of the order of training sequences.")
 
+    @model_validator(mode="after")
+    def _early_step_is_a_checkpoint(self) -> "DistillationConfig":
+        if self.early_step % self.save_every_steps:
+            raise ValueError(
+                f"early_step {self.early_step} is no checkpoint; make it a multiple of save_every_steps "
+                f"{self.save_every_steps}"
+            )
+        return self
+
 
 class ModelConfig(ConfigModel):
     """One model: what it is called, what it may be used for, how it is stored."""
@@ -146,6 +155,15 @@ class PairConfig(ConfigModel):
     early_drafter: DrafterConfig | None = Field(
         default=None, description="An early checkpoint of the drafter: a second, weaker one for robustness checks."
     )
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> "PairConfig":
+        kinds = {model.source.kind for model in (self.drafter, self.early_drafter) if model is not None}
+        if self.target.source.kind != "hub" and "hub" in kinds:
+            raise ValueError(
+                "a drafter of kind hub beside a target from a wheel is built by no rule; give it shipped_layers"
+            )
+        return self
 
 
 class EngineConfig(ConfigModel):
