@@ -1,5 +1,6 @@
 """``adapter_pool.yaml``: one row per adapter, with the recipe that makes it or the place it is taken from."""
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -86,6 +87,14 @@ class AdapterPoolConfig(ConfigModel):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"adapter names must be unique; {', '.join(twice)} stands more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _folders_are_unique(self) -> "AdapterPoolConfig":
+        paths = [PurePosixPath(row.path) for row in self.adapters if isinstance(row, ShippedAdapter)]
+        twice = sorted({str(path) for path in paths if paths.count(path) > 1})
+        if twice:
+            raise ValueError(f"each shipped adapter has a folder of its own; {', '.join(twice)} stands more than once")
         return self
 
     @property

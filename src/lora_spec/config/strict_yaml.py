@@ -38,6 +38,8 @@ class StrictLoader(yaml.SafeLoader):
         """Return a mapping whose keys are words, each there once."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                raise ConstructorError(None, None, "<< is not for configs; write the keys out", key_node.start_mark)
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, (list, dict)):
                 raise ConstructorError(None, None, "a key must be a word", key_node.start_mark)
