@@ -203,13 +203,24 @@ def pair_names():
     }
 
 
+def expected_engine():
+    """Return the engine and the pair that numbers must come from, so that captions say nothing else."""
+    pair, engine = TIER.models.primary, TIER.models.engine
+    return {
+        "vllm": engine.vllm_version,
+        "dtype": engine.dtype,
+        "target": pair.target.name,
+        "drafter": pair.drafter.name,
+    }
+
+
 def expected_measurement():
     """Return what acceptance records must have been measured with, so that captions say nothing else."""
     phase1 = TIER.phase1_measurement
     evaluation = [TIER.prompts.own_evaluation, TIER.prompts.common_evaluation]
     keys = ("prompt_set", "num_prompts", "max_tokens", "sha256")
     return {
-        "vllm_version": TIER.models.engine.vllm_version,
+        "engine": expected_engine(),
         "max_depth": phase1.max_depth,
         "weights": phase1.counting.weights,
         "domains": domains(),

@@ -18,11 +18,12 @@ rule fit_cost_model:
         python=analysis_python(),
         code=code("fit_cost_model"),
         settings=chosen(TIER.gate, "num_uncertainty_draws", "seed"),
+        engine=as_json(expected_engine()),
     message:
         "Fitting the cost model"
     shell:
         "{params.python:q} scripts/fit_cost_model.py --step-times {input:q} --settings {params.settings:q}"
-        " --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
+        " --engine {params.engine:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule estimate_acceptance:

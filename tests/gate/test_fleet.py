@@ -135,3 +135,13 @@ def test_a_measurement_never_stands_in_for_a_guess():
     predictions["predictions"][1]["estimate"]["mode"] = "measured"
     with pytest.raises(ResultError, match=r"'b'.* 'measured' where 'checkpoint_only' belongs"):
         _decide(features, measured, predictions)
+
+
+def test_a_cost_model_of_another_pair_is_refused():
+    features, measured, predictions = _study()
+    timed = cost_model().to_dict()
+    timed["context"] = {**timed["context"], "engine": {"target": "another"}}
+    with pytest.raises(ConfigError, match="predictor is for target target, the cost model was timed with another"):
+        decide_fleet(
+            features, measured, predictions, cost_model=timed, gate=GATE, context={"tier": "mini"}, provenance={}
+        )

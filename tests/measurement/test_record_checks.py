@@ -11,9 +11,9 @@ from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
 
 OWN, COMMON = "a" * 64, "b" * 64
-ENGINE = {"vllm": "0.32.0"}
+ENGINE = {"vllm": "0.32.0", "dtype": "bfloat16", "target": "big"}
 EXPECTED = {
-    "vllm_version": "0.32.0",
+    "engine": {"vllm": "0.32.0", "dtype": "bfloat16", "target": "big", "drafter": "small"},
     "max_depth": 2,
     "weights": "lora",
     "domains": {"sql": "queries"},
@@ -86,7 +86,9 @@ def _prompts(index: int, **changes) -> dict:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"vllm_version": "0.33.0"}, "measured with vLLM 0.32.0, the config has 0.33.0"),
+        ({"engine": {"vllm": "0.33.0"}}, "measured with vllm 0.32.0, the config has 0.33.0"),
+        ({"engine": {"dtype": "float32"}}, "measured with dtype bfloat16, the config has float32"),
+        ({"engine": {"target": "other"}}, "measured with target big, the config has other"),
         ({"max_depth": 4}, "replay to K 2, the config has 4"),
         ({"weights": "merged"}, "weights lora, the config has merged"),
         ({"domains": {}}, "no row in adapter_pool.yaml"),

@@ -17,7 +17,7 @@ def check_same_pair(predictor: Mapping[str, Any], cost_model: CostModel) -> None
     Parameters
     ----------
     predictor
-        The exported predictor, with ``target_model`` and ``draft_model``.
+        The exported predictor or its context, with ``target_model`` and ``draft_model``.
 
     Raises
     ------
@@ -27,10 +27,10 @@ def check_same_pair(predictor: Mapping[str, Any], cost_model: CostModel) -> None
     engine = cost_model.context.get("engine")
     named = engine if isinstance(engine, Mapping) else {}
     for key, role in (("target_model", "target"), ("draft_model", "drafter")):
-        timed = named.get(role)
-        if timed is not None and timed != predictor[key]:
+        timed, expected = named.get(role), predictor.get(key)
+        if None not in (timed, expected) and timed != expected:
             raise ConfigError(
-                f"the predictor is for {role} {printable(predictor[key])}, the cost model was timed with "
+                f"the predictor is for {role} {printable(expected)}, the cost model was timed with "
                 f"{printable(timed)}; give the cost model of the same pair"
             )
 

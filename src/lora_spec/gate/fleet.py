@@ -5,6 +5,7 @@ from typing import Any
 
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import ConfigError, ResultError
+from lora_spec.gate.applicability import check_same_pair
 from lora_spec.gate.decide import abstain, decide
 from lora_spec.gate.settings import gate_settings
 from lora_spec.joins import by_adapter, check_same_weights
@@ -49,9 +50,10 @@ def decide_fleet(
         An adapter stands twice in a list, was made from other weights in another, or an estimate is not of the mode
         that its place needs.
     ConfigError
-        A measured adapter has no features.
+        A measured adapter has no features, or the cost model was timed with another pair of models.
     """
     settings, model = gate_settings(gate), CostModel.from_dict(cost_model)
+    check_same_pair(predictions["context"], model)
     by_name = by_adapter(features, lambda item: item["adapter"]["name"], what="features")
     guesses = by_adapter(predictions["predictions"], _adapter_of, what="predictions")
     verdicts = []

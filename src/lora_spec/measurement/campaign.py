@@ -118,12 +118,13 @@ def execute_campaign(
     waiting = [row for row in campaign.rows if not is_done(row["name"], sha256_of_json(inputs[row["name"]]))]
     if not waiting:
         return
+    names = {role: campaign.pair[role]["name"] for role in ("target", "drafter")}
     with open_collector(campaign, folders) as (engine, collector):
         for row in waiting:
             name = row["name"]
             records = collector.collect(served[name], _encode(engine, campaign.prompts_for(row)))
             record = AcceptanceRecord(name, inputs[name]["adapter_sha256"], records)
-            yield record, {"engine": engine.describe(), "inputs_sha256": sha256_of_json(inputs[name])}
+            yield record, {"engine": engine.describe() | names, "inputs_sha256": sha256_of_json(inputs[name])}
 
 
 def _inputs(campaign: Campaign, row: Mapping[str, Any], adapter: AdapterRef, folders: Folders) -> dict[str, Any]:

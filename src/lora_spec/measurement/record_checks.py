@@ -108,17 +108,41 @@ class ExpectedPrompts:
             )
 
 
+def check_engine(engine: Mapping[str, Any], expected: Mapping[str, Any], *, what: str) -> None:
+    """Refuse numbers of another engine than the config names, since captions repeat the config.
+
+    Parameters
+    ----------
+    engine
+        The engine's own description, from a payload.
+    expected
+        ``vllm`` and ``dtype`` by the config, ``target`` and ``drafter`` by name; older payloads lack the names, which
+        are then not checked.
+
+    Raises
+    ------
+    ResultError
+        With what was measured and what the config says.
+    """
+    for key, wanted in expected.items():
+        is_told = key in engine or key == "vllm"
+        if is_told and engine.get(key) != wanted:
+            raise ResultError(f"{what}: measured with {key} {engine.get(key)}, the config has {wanted}; {_RESTORE}")
+
+
 @dataclass(frozen=True)
 class ExpectedMeasurement:
     """What the config says that a record was measured with; figures and captions repeat it.
 
     Parameters
     ----------
+    engine
+        As :func:`check_engine` takes it.
     domains
         Domain of each adapter by name, whose prompts are its own traffic.
     """
 
-    vllm_version: str
+    engine: Mapping[str, Any]
     max_depth: int
     weights: str
     domains: Mapping[str, str]
@@ -145,9 +169,9 @@ class ExpectedMeasurement:
         name = record.adapter
         if name not in self.domains:
             raise ResultError(f"adapter {name!r} has a record but no row in adapter_pool.yaml; {_RESTORE}")
+        check_engine(engine, self.engine, what=f"adapter {name!r}")
         served = {row.weights for row in record.chosen()}
         facts = (
-            ("vLLM", engine.get("vllm"), self.vllm_version),
             ("replay to K", record.max_depth, self.max_depth),
             ("weights", "+".join(sorted(served)), self.weights),
         )
