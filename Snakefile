@@ -23,10 +23,10 @@ include: "rules/figures.smk"
 
 
 wildcard_constraints:
-    run=RUN,
-    adapter="|".join(TIER.adapter_pool.names),
-    figure="|".join(FIGURES),
-    mode="|".join(MODES),
+    run=re.escape(RUN),
+    adapter=either(TIER.adapter_pool.names),
+    figure=either(FIGURES),
+    mode=either(MODES),
 
 
 if not ADAPTERS:

@@ -22,17 +22,13 @@ rule train_adapter:
         code=code("train_adapter"),
         row=row_of,
         base_model_name=TIER.models.primary.target.name,
-        answers=lambda wildcards, input: (
-            f"--answers {input.answers}" if input.answers else ""
-        ),
-        parent=lambda wildcards, input: (
-            f"--parent {input.parent}" if input.parent else ""
-        ),
+        answers=lambda wildcards, input: flag("--answers", input.answers),
+        parent=lambda wildcards, input: flag("--parent", input.parent),
     message:
         "Making adapter {wildcards.adapter}"
     shell:
-        "{params.python} scripts/train_adapter.py --target {input.target} --row {params.row:q} --num-threads {threads}"
-        " --base-model-name {params.base_model_name:q} {params.answers} {params.parent} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/train_adapter.py --target {input.target:q} --row {params.row:q} --num-threads {threads}"
+        " --base-model-name {params.base_model_name:q} {params.answers:q} {params.parent:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule freeze_prompts:
@@ -53,8 +49,8 @@ rule freeze_prompts:
     message:
         "Freezing the prompts"
     shell:
-        "{params.python} scripts/freeze_prompts.py --settings {params.settings:q} --tier {params.tier}"
-        " --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/freeze_prompts.py --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
 
 
 rule extract_features:
@@ -73,8 +69,9 @@ rule extract_features:
         tier=TIER.name,
         python=analysis_python(),
         code=code("extract_features"),
+        sha256=sha256_of,
     message:
         "Reading adapter {wildcards.adapter}"
     shell:
-        "{params.python} scripts/extract_features.py --adapter {input} --name {wildcards.adapter}"
-        " --tier {params.tier} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/extract_features.py --adapter {input:q} --name {wildcards.adapter}"
+        " {params.sha256:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"

@@ -1,6 +1,7 @@
 """Settings, names and helpers. Rules hold only rules; nothing here knows a tier by its name."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from lora_spec.provenance import code_digest
 from lora_spec.training.domains import find_domain
 
 ROOT = Path(workflow.basedir)
+if Path.cwd().resolve() != ROOT.resolve():
+    raise WorkflowError(
+        f"the workflow reads and writes below its own root; run it there: cd {ROOT}"
+    )
 CONFIG_KEYS = ("tier", "measurements")
 if unknown := sorted(set(config) - set(CONFIG_KEYS)):
     raise WorkflowError(
@@ -61,9 +66,8 @@ def adapters_with_records():
     names = TIER.adapter_pool.names
     if MEASUREMENTS == "fresh":
         return names
-    return tuple(
-        name for name in names if Path(f"{RECORDS}/acceptance/{name}.parquet").exists()
-    )
+    folder = ROOT / RECORDS / "acceptance"
+    return tuple(name for name in names if (folder / f"{name}.parquet").exists())
 
 
 ADAPTERS = adapters_with_records()
@@ -99,6 +103,18 @@ def chosen(block, *keys):
 def code(script):
     """Return a digest of a script and of the library modules behind it."""
     return code_digest(ROOT / "scripts" / f"{script}.py")
+
+
+def flag(name, paths):
+    """Return a flag with its paths as words for the shell, or none where there is no path."""
+    return [name, *([paths] if isinstance(paths, str) else paths)] if paths else []
+
+
+def sha256_of(wildcards):
+    """Return the flag with the SHA-256 that the pool's row gives for the adapter of a job, if it gives one."""
+    return flag(
+        "--sha256", getattr(TIER.adapter_pool.find(wildcards.adapter), "sha256", None)
+    )
 
 
 def row_of(wildcards):
@@ -196,6 +212,31 @@ def pair_names():
     }
 
 
+def expected_engine():
+    """Return the engine and the pair that numbers must come from, so that captions say nothing else."""
+    pair, engine = TIER.models.primary, TIER.models.engine
+    return {
+        "vllm": engine.vllm_version,
+        "dtype": engine.dtype,
+        "target": pair.target.name,
+        "drafter": pair.drafter.name,
+    }
+
+
+def expected_measurement():
+    """Return what acceptance records must have been measured with, so that captions say nothing else."""
+    phase1 = TIER.phase1_measurement
+    evaluation = [TIER.prompts.own_evaluation, TIER.prompts.common_evaluation]
+    keys = ("prompt_set", "num_prompts", "max_tokens", "sha256")
+    return {
+        "engine": expected_engine(),
+        "max_depth": phase1.max_depth,
+        "weights": phase1.counting.weights,
+        "domains": domains(),
+        "prompts": [{key: plain(entry)[key] for key in keys} for entry in evaluation],
+    }
+
+
 def setup_in_words():
     """Return the line under every figure."""
     names = pair_names()
@@ -232,9 +273,15 @@ def phase0_flags():
     """Return the flags that name measured cells and the table of them; without both the matrix is contract-only."""
     table = f"results/{RUN}/tables/composability.csv"
     return [
-        f"--observations-json {path} --figure-table {table}"
+        word
         for path in phase0_observations()
+        for word in ("--observations-json", path, "--figure-table", table)
     ]
+
+
+def either(words):
+    """Return a wildcard's constraint: one of these words and nothing else."""
+    return "|".join(map(re.escape, words))
 
 
 def drawn_figures():
@@ -279,7 +326,7 @@ def live_records():
     paths = [f"{RECORDS}/acceptance_live/{name}.parquet" for name in live_adapters()]
     if MEASUREMENTS == "fresh":
         return paths
-    return [path for path in paths if Path(path).exists()]
+    return [path for path in paths if (ROOT / path).exists()]
 
 
 def study_settings():

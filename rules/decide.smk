@@ -18,11 +18,12 @@ rule fit_cost_model:
         python=analysis_python(),
         code=code("fit_cost_model"),
         settings=chosen(TIER.gate, "num_uncertainty_draws", "seed"),
+        engine=as_json(expected_engine()),
     message:
         "Fitting the cost model"
     shell:
-        "{params.python} scripts/fit_cost_model.py --step-times {input} --settings {params.settings:q}"
-        " --tier {params.tier} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/fit_cost_model.py --step-times {input:q} --settings {params.settings:q}"
+        " --engine {params.engine:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule estimate_acceptance:
@@ -42,11 +43,12 @@ rule estimate_acceptance:
         python=analysis_python(),
         code=code("estimate_acceptance"),
         settings=chosen(TIER.phase1_measurement, *ESTIMATING),
+        expected=as_json(expected_measurement()),
     message:
         "Estimating acceptance and paired effects"
     shell:
-        "{params.python} scripts/estimate_acceptance.py --records {input} --settings {params.settings:q}"
-        " --tier {params.tier} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/estimate_acceptance.py --records {input:q} --settings {params.settings:q}"
+        " --expected {params.expected:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule phase1_effect_gate:
@@ -71,9 +73,9 @@ rule phase1_effect_gate:
     message:
         "Judging the effect of adapters on acceptance"
     shell:
-        "{params.python} scripts/phase1_effect_gate.py --records {input.records} --live-records {input.live}"
-        " --cost-model {input.cost_model} --settings {params.settings:q} --tier {params.tier}"
-        " --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/phase1_effect_gate.py --records {input.records:q} --live-records {input.live:q}"
+        " --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
 
 
 rule phase3_predictor:
@@ -100,9 +102,9 @@ rule phase3_predictor:
     message:
         "Fitting the predictor, leaving one domain out at a time"
     shell:
-        "{params.python} scripts/phase3_predictor.py --features {input.features} --records {input.records}"
-        " --settings {params.settings:q} --tier {params.tier}"
-        " --output-dir results/{wildcards.run}/predictor > {log} 2>&1"
+        "{params.python:q} scripts/phase3_predictor.py --features {input.features:q} --records {input.records:q}"
+        " --settings {params.settings:q} --tier {params.tier:q}"
+        " --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
 
 
 rule decide:
@@ -134,9 +136,9 @@ rule decide:
     message:
         "Deciding"
     shell:
-        "{params.python} scripts/decide.py --features {input.features} --measured {input.measured}"
-        " --predictions {input.predictions} --cost-model {input.cost_model} --gate {params.gate:q} --context {params.context:q}"
-        " --tier {params.tier} --output-dir results/{wildcards.run}/verdicts > {log} 2>&1"
+        "{params.python:q} scripts/decide.py --features {input.features:q} --measured {input.measured:q}"
+        " --predictions {input.predictions:q} --cost-model {input.cost_model:q} --gate {params.gate:q} --context {params.context:q}"
+        " --tier {params.tier:q} --output-dir results/{wildcards.run}/verdicts > {log:q} 2>&1"
 
 
 rule verdicts:

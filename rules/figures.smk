@@ -34,9 +34,9 @@ rule join_tables:
     message:
         "Joining tables"
     shell:
-        "{params.python} scripts/join_tables.py --measured {input.measured} --predictions {input.predictions}"
-        " --cost-model {input.cost_model} --step-times {input.step_times} --effect-gate {input.effect_gate} --verdicts {input.verdicts}"
-        " --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log} 2>&1"
+        "{params.python:q} scripts/join_tables.py --measured {input.measured:q} --predictions {input.predictions:q}"
+        " --cost-model {input.cost_model:q} --step-times {input.step_times:q} --effect-gate {input.effect_gate:q} --verdicts {input.verdicts:q}"
+        " --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log:q} 2>&1"
 
 
 rule plot_figure:
@@ -65,8 +65,8 @@ rule plot_figure:
     message:
         "Drawing {wildcards.figure}"
     shell:
-        "{params.python} scripts/plot_figure.py --table {input} --figure {params.figure}"
-        " --output-dir results/{wildcards.run}/figures > {log} 2>&1"
+        "{params.python:q} scripts/plot_figure.py --table {input:q} --figure {params.figure:q}"
+        " --output-dir results/{wildcards.run}/figures > {log:q} 2>&1"
 
 
 rule write_verdict_table:
@@ -94,8 +94,8 @@ rule write_verdict_table:
     message:
         "Writing the verdict table"
     shell:
-        "{params.python} scripts/write_verdict_table.py --table {input} --stem results/{wildcards.run}/verdicts"
-        " > {log} 2>&1"
+        "{params.python:q} scripts/write_verdict_table.py --table {input:q} --stem results/{wildcards.run}/verdicts"
+        " > {log:q} 2>&1"
 
 
 rule figures:

@@ -30,18 +30,16 @@ rule phase1_collect:
         code=code("phase1_collect"),
         names=ADAPTERS,
         adapters=named_dirs(ADAPTERS),
-        early=lambda wildcards, input: (
-            f"--early-drafter {input.early}" if input.early else ""
-        ),
+        early=lambda wildcards, input: flag("--early-drafter", input.early),
         counting=chosen(TIER.phase1_measurement, *COUNTING),
         engine=as_json(TIER.models.engine),
-        folder=TIER.folder.relative_to(ROOT),
+        config=TIER.path_of("phase1_measurement").relative_to(ROOT),
     message:
         "Measuring the acceptance of {params.names} on vLLM"
     shell:
-        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute"
-        " --names {params.names} --target {input.target} --drafter {input.drafter} {params.early} --adapters {params.adapters}"
-        " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance 3>&2 > {log} 2>&1"
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/phase1_collect.py --config {params.config:q} --execute"
+        " --names {params.names:q} --target {input.target:q} --drafter {input.drafter:q} {params.early:q} --adapters {params.adapters:q}"
+        " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance 3>&2 > {log:q} 2>&1"
 
 
 rule confirm_live:
@@ -74,13 +72,13 @@ rule confirm_live:
         adapters=named_dirs(live_adapters()),
         counting=chosen(TIER.phase1_measurement, *COUNTING),
         engine=as_json(TIER.models.engine),
-        folder=TIER.folder.relative_to(ROOT),
+        config=TIER.path_of("phase1_measurement").relative_to(ROOT),
     message:
         "Confirming {params.names} by live counters"
     shell:
-        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload} {params.python} scripts/phase1_collect.py --config {params.folder}/phase1_measurement.yaml --execute --live"
-        " --names {params.names} --target {input.target} --drafter {input.drafter} --adapters {params.adapters}"
-        " --state resources/live_records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance_live 3>&2 > {log} 2>&1"
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/phase1_collect.py --config {params.config:q} --execute --live"
+        " --names {params.names:q} --target {input.target:q} --drafter {input.drafter:q} --adapters {params.adapters:q}"
+        " --state resources/live_records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance_live 3>&2 > {log:q} 2>&1"
 
 
 rule profile_cost:
@@ -108,9 +106,10 @@ rule profile_cost:
         adapters=named_dirs(timed_adapters()),
         settings=as_json(TIER.phase1_measurement.step_time),
         engine=as_json(TIER.models.engine),
+        pair=as_json(pair_names()),
     message:
         "Timing engine steps for every depth and batch size (waits while other programs compute)"
     shell:
-        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload} {params.python} scripts/profile_cost.py --target {input.target} --drafter {input.drafter}"
-        " --adapters {params.adapters} --settings {params.settings:q} --engine {params.engine:q} --tier {params.tier}"
-        " --output {output} 3>&2 > {log} 2>&1"
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/profile_cost.py --target {input.target:q} --drafter {input.drafter:q}"
+        " --adapters {params.adapters:q} --settings {params.settings:q} --engine {params.engine:q} --pair {params.pair:q}"
+        " --tier {params.tier:q} --output {output:q} 3>&2 > {log:q} 2>&1"

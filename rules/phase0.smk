@@ -25,12 +25,12 @@ rule phase0_vllm_runner:
         adapters=named_dirs(TIER.phase0_runtime.adapters.names),
         settings=phase0_settings,
         engine=as_json(TIER.models.engine),
-        folder=TIER.folder.relative_to(ROOT),
+        config=TIER.path_of("phase0_runtime").relative_to(ROOT),
     message:
         "Trying which engine features work together on vLLM"
     shell:
-        "LD_PRELOAD={params.preload} {params.python} scripts/phase0_vllm_runner.py --config {params.folder}/phase0_runtime.yaml --execute"
-        " --target {input.target} --drafter {input.drafter} --adapters {params.adapters} --output {output} > {log} 2>&1"
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/phase0_vllm_runner.py --config {params.config:q} --execute"
+        " --target {input.target:q} --drafter {input.drafter:q} --adapters {params.adapters:q} --output {output:q} 3>&2 > {log:q} 2>&1"
 
 
 rule phase0_composability:
@@ -52,10 +52,10 @@ rule phase0_composability:
         python=analysis_python(),
         code=code("phase0_composability"),
         settings=phase0_settings,
-        folder=TIER.folder.relative_to(ROOT),
+        config=TIER.path_of("phase0_runtime").relative_to(ROOT),
         measured=phase0_flags(),
     message:
         "Writing the composability matrix and its fallback policy"
     shell:
-        "{params.python} scripts/phase0_composability.py --config {params.folder}/phase0_runtime.yaml"
-        " {params.measured} --output-dir results/{wildcards.run}/phase0 > {log} 2>&1"
+        "{params.python:q} scripts/phase0_composability.py --config {params.config:q}"
+        " {params.measured:q} --output-dir results/{wildcards.run}/phase0 > {log:q} 2>&1"

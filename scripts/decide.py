@@ -5,19 +5,20 @@ from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
 from lora_spec.gate.fleet import decide_fleet
+from lora_spec.joins import read_payloads, read_tier_result
 from lora_spec.provenance import collect_provenance
-from lora_spec.results import read_result, write_json_atomically
+from lora_spec.results import write_json_atomically
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    predictions = read_result(args.predictions, "predictions")
+    predictions = read_tier_result(args.predictions, "predictions", tier=args.tier)
     provenance = collect_provenance(config=args.gate, seed=args.gate["seed"])
     verdicts = decide_fleet(
-        [read_result(path, "features").payload for path in args.features],
-        read_result(args.measured, "measured_acceptance").payload["adapters"],
+        read_payloads(args.features, "features", tier=args.tier),
+        read_tier_result(args.measured, "measured_acceptance", tier=args.tier).payload["adapters"],
         predictions.payload,
-        cost_model=read_result(args.cost_model, "cost_model").payload,
+        cost_model=read_tier_result(args.cost_model, "cost_model", tier=args.tier).payload,
         gate=args.gate,
         context={"tier": args.tier, **args.context},
         provenance={**provenance, "tier": args.tier, "evidence": predictions.evidence},

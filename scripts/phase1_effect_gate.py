@@ -9,17 +9,18 @@ from pathlib import Path
 from lora_spec.cli.script import json_flag, run_script
 from lora_spec.cost_model import CostModel
 from lora_spec.gate.effect_report import EffectSettings, effect_report
+from lora_spec.joins import read_tier_result
 from lora_spec.measurement.record_table import read_records
 from lora_spec.provenance import collect_provenance
-from lora_spec.results import read_result, write_result
+from lora_spec.results import write_result
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     settings = EffectSettings.from_dict(args.settings)
     report = effect_report(
-        [read_records(path) for path in args.records],
-        CostModel.from_dict(read_result(args.cost_model, "cost_model").payload),
+        [read_records(path, tier=args.tier) for path in args.records],
+        CostModel.from_dict(read_tier_result(args.cost_model, "cost_model", tier=args.tier).payload),
         settings,
         live=[read_records(path) for path in args.live_records],
     )

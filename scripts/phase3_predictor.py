@@ -4,17 +4,18 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, run_script
+from lora_spec.joins import read_payloads
 from lora_spec.measurement.record_table import read_records
 from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.provenance import collect_provenance
-from lora_spec.results import read_result, write_result
+from lora_spec.results import write_result
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     fitted = fit_and_hold_out(
-        [read_result(path, "features").payload for path in args.features],
-        [read_records(path) for path in args.records],
+        read_payloads(args.features, "features", tier=args.tier),
+        [read_records(path, tier=args.tier) for path in args.records],
         gate=args.settings["gate"],
         sources=args.settings["domains"],
         target_model=args.settings["context"]["target_model"],

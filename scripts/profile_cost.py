@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import json_flag, named_path, run_script
+from lora_spec.measurement.campaign import named_folders
 from lora_spec.measurement.cost_profile import profile_cost
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
@@ -17,7 +18,8 @@ def main(args: argparse.Namespace) -> None:
         args.engine,
         target=args.target,
         drafter=args.drafter,
-        adapters=dict(args.adapters),
+        adapters=named_folders(args.adapters),
+        names={"target": args.pair["target_model"], "drafter": args.pair["draft_model"]},
         report=lambda line: print(line, flush=True),
     )
     write_result(
@@ -38,6 +40,7 @@ parser.add_argument(
     "--settings", type=json_flag, required=True, help="step_time block of phase1_measurement.yaml, JSON"
 )
 parser.add_argument("--engine", type=json_flag, required=True, help="engine block of models.yaml, JSON")
+parser.add_argument("--pair", type=json_flag, required=True, help="names of target and drafter, JSON")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)
 

@@ -218,6 +218,46 @@ def test_the_script_needs_neither_torch_nor_scikit_learn_nor_a_network(inputs):
     assert json.loads(done.stdout)["action"] == "green"
 
 
+def test_a_cost_model_of_other_models_is_refused(diagnose, inputs, tmp_path):
+    same = write_cost_model(tmp_path / "same", engine={"target": "target", "drafter": "drafter"})
+    assert diagnose(inputs["mild"], "--load-batch-size", 1, cost_model=same)[0] == 0
+    for role, engine in (("target", {"target": "Llama-70B"}), ("drafter", {"target": "target", "drafter": "x"})):
+        other = write_cost_model(tmp_path / role, engine=engine)
+        code, data, _ = diagnose(inputs["mild"], "--load-batch-size", 1, cost_model=other)
+        assert (code, data["status"]) == (2, "error")
+        assert f"for {role} {role}, the cost model was timed with {engine[role]}" in data["message"]
+
+
+def test_the_cost_model_does_not_rename_what_the_verdict_is_about(diagnose, inputs, tmp_path):
+    loud = write_cost_model(tmp_path / "loud", tier="paper", target_model="Llama-70B", evidence_of="times")
+    _, data, _ = diagnose(inputs["mild"], "--load-batch-size", 1, cost_model=loud)
+    context = data["speedup"]["context"]
+    assert (context["tier"], context["target_model"], context["lora_rank"]) == ("test", "target", 4)
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ({"rank": 8}, "R_RANK_NOT_TIMED"),
+        ({"base_model_name_or_path": "meta-llama/Llama-3.1-70B"}, "R_BASE_NAME_DIFFERS"),
+    ],
+)
+def test_an_adapter_outside_what_was_measured_is_told_and_judged_all_the_same(diagnose, inputs, tmp_path, config, code):
+    _, plain, _ = diagnose(write_adapter(tmp_path / "plain", 0.3, seed=100, **{"rank": 4}), "--load-batch-size", 1)
+    _, data, _ = diagnose(write_adapter(tmp_path / "odd", 0.3, seed=100, **config), "--load-batch-size", 1)
+    assert code in _codes(data)
+    assert code not in _codes(plain)
+    if "rank" not in config:
+        assert data["action"] == plain["action"] == "green"
+
+
+@pytest.mark.parametrize("name", ["target", "someone/Target", "/models/target/", None, ""])
+def test_the_same_base_under_another_owner_or_folder_is_no_remark(diagnose, tmp_path, name):
+    folder = write_adapter(tmp_path / "a", 0.3, seed=100, base_model_name_or_path=name)
+    _, data, _ = diagnose(folder, "--load-batch-size", 1)
+    assert "R_BASE_NAME_DIFFERS" not in _codes(data)
+
+
 def test_missing_flags_are_a_usage_error(capsys):
     assert main(["diagnose", "somewhere"]) == 2
     assert "--predictor" in capsys.readouterr().err

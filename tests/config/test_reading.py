@@ -1,5 +1,6 @@
 """A wrong file, key or value is one line that names file, key path, value and what is allowed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,14 @@ def test_a_path_stays_inside_the_repository(root, edit, path):
     assert "must be a path below the repository root" in _load_error(root)
 
 
+@pytest.mark.parametrize(
+    "path", ["reference/mini/adapters/$(touch X)sql", "a b", "a;b", "a'b", "~/x", "a/{run}", "a\nb", "a\0b", "-rf", "é"]
+)
+def test_a_path_holds_nothing_that_a_shell_or_a_wildcard_reads(root, edit, path):
+    edit("adapter_pool", lambda data: data["adapters"][0].update(path=path))
+    assert "letters, digits and ._/- alone" in _load_error(root)
+
+
 @pytest.mark.parametrize("revision", ["main", "v1.0", "a" * 39, "A" * 40])
 def test_a_mutable_or_short_revision_is_refused(root, edit, revision):
     hub = {"name": "x", "domain": "terse", "stratum": "benign", "license": "MIT", "source": "hub", "repo": "a/b"}
@@ -180,6 +189,41 @@ def test_a_derived_row_has_the_rank_and_the_fold_of_its_parent(root, edit):
         ("phase0_runtime", lambda d: d["grammar"].update(example="{}"), "example does not match pattern"),
         ("phase0_runtime", lambda d: d["grammar"].update(pattern="["), "not a regular expression"),
         ("phase0_runtime", lambda d: d["selection"].update(variants=[{"method": "mtp"}]), "a baseline names method"),
+        (
+            "adapter_pool",
+            lambda d: d["adapters"][0].update(path="reference/mini//adapters/sql/"),
+            "has a folder of its o",
+        ),
+        ("adapter_pool", lambda d: d["adapters"][6].update(num_steps=5), "num_steps 5 must be 0 for a control"),
+        ("adapter_pool", lambda d: d["adapters"][0].update(num_steps=0), "must be positive for an adapter that is tr"),
+        ("adapter_pool", lambda d: d["adapters"][0].update(learning_rate=0.0), "must be positive for an adapter"),
+        ("adapter_pool", lambda d: d["adapters"][0].update(name="x" * 121), "at most 120 characters"),
+        ("adapter_pool", lambda d: d["adapters"][0].update(license="\x1b[31m"), "without control characters"),
+        ("gate", lambda d: d["predictor"].update(num_folds=1), "predictor.num_folds: got 1; input should be greater"),
+        ("gate", lambda d: d["predictor"].update(mode="checkpoint_base"), "predictor.mode: got 'checkpoint_base'"),
+        ("gate", lambda d: d.update(num_uncertainty_draws=0), "num_uncertainty_draws: got 0"),
+        ("gate", lambda d: d.update(num_uncertainty_draws=10**12), "num_uncertainty_draws: got 1000000000000"),
+        ("gate", lambda d: d.update(map_batch_sizes=[1, 1]), "map_batch_sizes: got [1, 1]; values must be distinct"),
+        ("gate", lambda d: d.update(map_batch_sizes=[10**6]), "map_batch_sizes[0]: got 1000000"),
+        ("gate", lambda d: d["headline_load"].update(batch_size=10**9), "headline_load.batch_size: got 1000000000"),
+        ("prompts", lambda d: d["sets"][0].update(temperature=0.7), "acceptance is measured greedily"),
+        ("prompts", lambda d: d["sets"][0].update(num_prompts=10**8), "num_prompts: got 100000000"),
+        ("phase1_measurement", lambda d: d["step_time"].update(num_trials=1), "num_trials: got 1"),
+        ("phase1_measurement", lambda d: d["step_time"].update(batch_sizes=[1]), "at least 2 items"),
+        ("phase1_measurement", lambda d: d["step_time"].update(batch_sizes=[1, 1, 4]), "values must be distinct"),
+        (
+            "models",
+            lambda d: d["primary"]["drafter"].update(source={"kind": "hub", "repo": "a/b", "revision": None}),
+            "is built by no rule",
+        ),
+        ("models", lambda d: d["primary"]["drafter"]["training"].update(early_step=401), "401 is no checkpoint"),
+        ("models", lambda d: d["primary"]["drafter"]["source"].update(layers=[0, 0]), "holds a layer twice"),
+        ("models", lambda d: d["primary"]["target"]["source"].update(version="1 --index-url x"), "source.version: got"),
+        (
+            "models",
+            lambda d: d["primary"]["target"].update(source=d["primary"]["drafter"]["source"]),
+            "does not match any of the expected tags: 'pypi_gguf', 'hub'",
+        ),
         ("models", lambda d: d["engine"].update(kv_cache_gib=None), "device cpu needs kv_cache_gib"),
         ("models", lambda d: d["primary"]["drafter"].update(retrain=True, training=None), "no training block"),
     ],
@@ -198,7 +242,23 @@ def test_values_that_contradict_each_other_are_refused(root, edit, name, change,
         ("", "holds nothing where a mapping"),
         ("just words", "holds a str where a mapping"),
         ("a: [1, 2\n", "correct the YAML there"),
-        ("a: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
+        ("a: !!python/object/apply:os.getcwd []\n", "tag 'tag:yaml.org,2002:python/object/apply:os.getcwd' is not"),
+        ("a: !!bool maybe\n", "tag 'tag:yaml.org,2002:bool' is not for configs"),
+        ("a: !!timestamp abc\n", "is not for configs"),
+        ('a: !!int ""\n', "is not for configs"),
+        ("? !!set {a: null}\n: 1\n", "is not for configs"),
+        ("a: ! x\n", "tag '!' is not for configs"),
+        ("a: &a {b: 1}\nc: {<<: *a}\n", "<< is not for configs"),
+        ("a: 010\n", "'010' does not read as it looks"),
+        ("a: 1:30\n", "'1:30' does not read as it looks"),
+        ("a: 1:30.5\n", "'1:30.5' does not read as it looks"),
+        ("a: 0x1F\n", "'0x1F' does not read as it looks"),
+        ("a: 1_000\n", "'1_000' does not read as it looks"),
+        ("a: &a {x: *a}\n", "an alias holds itself"),
+        ("&a {a: *a}\n", "an alias holds itself"),
+        ('"a\\nb": 1\n"a\\nb": 1\n', r"key 'a\nb' stands twice"),
+        ("k" * 1000 + ": 1\n" + "k" * 1000 + ": 1\n", "stands twice"),
+        ("a: " + "[" * 3000 + "]" * 3000 + "\n", "nested too deep"),
         ("? [1, 2]\n: 3\n", "a key must be a word"),
         ("a: b: c\n", "correct the YAML there"),
         ("a: 2024-13-45\n", "not YAML"),
@@ -211,7 +271,47 @@ def test_text_that_is_not_one_clean_mapping_is_refused(tmp_path, text, message):
     with pytest.raises(ConfigError, match=r"gate\.yaml") as caught:
         read_yaml_mapping(path)
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+
+
+def _bomb(num_levels: int) -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, num_levels)]
+    return "\n".join(lines) + "\n"
+
+
+def test_aliases_may_repeat_a_block_and_never_multiply(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text("a: &recipe {x: 1}\nb: *recipe\nc: *recipe\n")
+    assert read_yaml_mapping(path) == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}
+    path.write_text(_bomb(9))
+    with pytest.raises(ConfigError, match="more than 20000 values once aliases are written out"):
+        read_yaml_mapping(path)
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path):
+    path = tmp_path / "gate.yaml"
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match="not a plain file"):
+        read_yaml_mapping(path)
+
+
+@pytest.mark.parametrize(
+    "key", ["\x1b[31mred", "a\nb", "\u202eabc", "k" * 100_000], ids=["escape", "line end", "direction", "long"]
+)
+def test_a_key_cannot_steer_a_terminal(root, edit, key):
+    edit("gate", lambda data: data.update({key: 1}))
+    message = _load_error(root)
+    assert "unknown key" in message
+    assert message.isprintable()
+    assert len(message) < 600
+
+
+def test_a_value_of_any_size_is_shown_shortly(root, edit):
+    for value in ("x" * 10**6, [list(range(1000))] * 100, {str(i): "y" * 100 for i in range(1000)}, 10**4000):
+        edit("gate", lambda data, value=value: data.update(level=value))
+        assert len(_load_error(root)) < 400
 
 
 def test_bytes_that_are_not_utf8_are_refused(tmp_path):

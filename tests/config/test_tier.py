@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from lora_spec.config import CONFIG_FILES, list_tiers, load_tier, tier_holding
+from lora_spec.config.domains import DOMAIN_NAMES
 from lora_spec.config.models import HubSource
 from lora_spec.config.schemas import render_schemas
 from lora_spec.errors import ConfigError
@@ -56,9 +57,8 @@ def test_every_tier_has_a_control_and_an_aggressive_adapter():
         assert {"control", "aggressive", "benign"} <= strata
 
 
-def test_every_domain_of_a_tier_is_one_that_prompts_can_be_made_for():
-    for tier in TIERS:
-        assert set(load_tier(REPOSITORY, tier).adapter_pool.domains) <= set(DOMAINS)
+def test_the_domains_that_a_config_may_name_are_those_that_prompts_can_be_made_for():
+    assert set(DOMAIN_NAMES) == set(DOMAINS)
 
 
 @pytest.mark.parametrize("tier", ["mini", "cpu"])
@@ -76,8 +76,41 @@ def test_a_shipped_adapter_of_any_tier_is_there():
 def test_a_config_file_finds_its_own_tier(root):
     for tier, folder in (("mini", "configs/mini"), ("paper", "configs")):
         assert tier_holding(root / folder / "gate.yaml").name == tier
+    stray = root / "gate.yaml"
+    stray.write_bytes((root / "configs/mini/gate.yaml").read_bytes())
     with pytest.raises(ConfigError, match="not in a tier's folder"):
-        tier_holding(root / "gate.yaml")
+        tier_holding(stray)
+
+
+@pytest.mark.parametrize("path", ["configs/mini", "configs/mini/nothing.yaml", "configs/mini/prompts.yaml", "configs"])
+def test_only_the_file_that_is_asked_for_names_its_tier(root, path):
+    assert tier_holding(root / "configs/mini/phase1_measurement.yaml", "phase1_measurement").name == "mini"
+    with pytest.raises(ConfigError, match=r"no such config file; give phase1_measurement\.yaml of a tier"):
+        tier_holding(root / path, "phase1_measurement")
+
+
+def test_two_folders_that_claim_one_tier_are_both_named(root):
+    path = root / "configs/models.yaml"
+    path.write_text(path.read_text().replace("tier: paper", "tier: mini"))
+    with pytest.raises(
+        ConfigError, match=r"configs/models\.yaml and .*configs/mini/models\.yaml both hold tier 'mini'"
+    ):
+        load_tier(root, "mini")
+    assert load_tier(root, "cpu").name == "cpu"
+
+
+@pytest.mark.parametrize("text", ["a: [", "tier: [a]\n", "- x\n"])
+def test_a_fault_in_one_tier_breaks_no_other(root, text):
+    (root / "configs/models.yaml").write_text(text)
+    assert load_tier(root, "mini").name == "mini"
+    with pytest.raises(ConfigError, match=r"configs/models\.yaml"):
+        load_tier(root, "paper")
+
+
+@pytest.mark.parametrize("tier", [5, None, True, [1], {"a": 1}])
+def test_a_tier_that_is_no_word_is_refused_in_one_line(root, tier):
+    with pytest.raises(ConfigError, match=r"no tier .*; choose one of"):
+        load_tier(root, tier)
 
 
 def test_the_small_tiers_need_no_model_hub():
@@ -138,10 +171,28 @@ def _set(path: str, value: object):
         ("prompts", "sets.0.max_tokens", 512, r"max_tokens 512 leaves no room"),
         ("models", "engine.max_lora_rank", 4, r"rank 8 exceeds models\.yaml engine\.max_lora_rank 4"),
         ("prompts", "sets.0.sha256", {"self_chat": None}, r"lists domains .* not, which adapter_pool\.yaml uses"),
-        ("adapter_pool", "adapters.1.domain", "chess", r"lists domains \['\w+'\] that no adapter has"),
+        ("adapter_pool", "adapters.1.domain", "terse", r"lists domains \['\w+'\] that no adapter has"),
+        ("adapter_pool", "adapters.1.domain", "numberd_list", r"no domain 'numberd_list'; the nearest is 'numbered_li"),
+        ("adapter_pool", "adapters.1.domain", "chess", r"numbered_list: no domain 'chess'; known are arithmetic"),
+        ("adapter_pool", "adapters.1.domain", "chat", r"numbered_list: no domain 'chat'"),
+        ("prompts", "sets.1.sha256", {"chatt": None}, r"common evaluation: no domain 'chatt'; the nearest is 'chat'"),
+        ("phase1_measurement", "level", 0.5, r"level 0\.5 is not gate\.yaml level 0\.9"),
+        ("phase1_measurement", "step_time.lora_rank", 64, r"lora_rank 64 is the rank of no adapter .* are 4, 8"),
+        ("phase1_measurement", "step_time.batch_sizes", [1, 64], r"batch_sizes \[64\] exceed .*max_num_seqs 16"),
+        ("phase1_measurement", "step_time.num_context_tokens", 500, r"step_time takes a request to 560 tokens"),
+        ("models", "engine.max_model_len", 41, r"max_tokens 40 leaves no room .*max_model_len 41"),
     ],
 )
 def test_files_that_contradict_each_other_are_refused(root, edit, name, path, value, message):
     edit(name, _set(path, value))
     with pytest.raises(ConfigError, match=message):
         load_tier(root, "mini")
+
+
+def test_an_early_drafter_that_is_replayed_is_there(root):
+    path = root / "configs/cpu/models.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["primary"]["early_drafter"] = None
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match=r"holds early, but models\.yaml has no primary\.early_drafter"):
+        load_tier(root, "cpu")

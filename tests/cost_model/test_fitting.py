@@ -43,3 +43,9 @@ def test_a_cell_without_time_is_refused(steps):
     cells[0] = dataclasses.replace(cells[0], step_ms=steps)
     with pytest.raises(MeasurementError, match="no steps"):
         fit_cost_model(cells, num_draws=10, seed=0)
+
+
+def test_a_cell_that_stands_twice_is_refused():
+    cells = make_cells()
+    with pytest.raises(MeasurementError, match=r"trial \d: stands twice"):
+        fit_cost_model([*cells, cells[0]], num_draws=10, seed=0)

@@ -1,7 +1,7 @@
 import pytest
 from hand_made import CONTEXT, DEPTHS, cost_model, estimate, geometric
 
-from lora_spec.errors import ConfigError
+from lora_spec.errors import ConfigError, ResultError
 from lora_spec.gate.fleet import decide_fleet
 
 GATE = {
@@ -23,12 +23,19 @@ def _features(name: str, **changes) -> dict:
 
 
 def _measured(name: str, rates) -> dict:
-    return {"adapter": name, "estimate": estimate(rates, mode="measured").to_dict(), "base_estimate": BASE}
+    found = estimate(rates, mode="measured").to_dict()
+    return {"adapter": name, "adapter_sha256": f"sha-{name}", "estimate": found, "base_estimate": BASE}
 
 
 def _predictions(**by_name) -> dict:
     items = [
-        {"adapter": name, "left_out": f"source-{name}", "predictor_sha256": "t", "estimate": guess.to_dict()}
+        {
+            "adapter": name,
+            "adapter_sha256": f"sha-{name}",
+            "left_out": f"source-{name}",
+            "predictor_sha256": "t",
+            "estimate": guess.to_dict(),
+        }
         for name, guess in by_name.items()
     ]
     return {"context": {"mode": "checkpoint_only", "target_model": "target"}, "predictions": items}
@@ -88,3 +95,53 @@ def test_traffic_shares_reach_the_right_adapter():
 def test_a_measured_adapter_without_features_is_refused():
     with pytest.raises(ConfigError, match="'ghost'"):
         _decide([], [_measured("ghost", geometric(0.5))], _predictions())
+
+
+def _study() -> tuple[list, list, dict]:
+    return (
+        [_features("a"), _features("b")],
+        [_measured("a", geometric(0.8)), _measured("b", geometric(0.5))],
+        _predictions(a=estimate(geometric(0.8)), b=estimate(geometric(0.5))),
+    )
+
+
+@pytest.mark.parametrize("place", ["features", "measured", "predictions"])
+def test_other_weights_under_the_same_name_are_refused(place):
+    features, measured, predictions = _study()
+    entry = {"features": features[0]["adapter"], "measured": measured[0], "predictions": predictions["predictions"][0]}
+    entry[place]["weights_sha256" if place == "features" else "adapter_sha256"] = "other"
+    with pytest.raises(ResultError, match=r"adapter 'a': .* of weights sha-a|adapter 'a': .* of weights other"):
+        _decide(features, measured, predictions)
+
+
+@pytest.mark.parametrize("place", ["features", "measured acceptances", "predictions"])
+def test_an_adapter_that_stands_twice_is_refused(place):
+    features, measured, predictions = _study()
+    lists = {"features": features, "measured acceptances": measured, "predictions": predictions["predictions"]}
+    lists[place].append(lists[place][0])
+    with pytest.raises(ResultError, match=f"'a' stands twice among the {place}"):
+        _decide(features, measured, predictions)
+
+
+def test_a_guess_never_stands_in_for_a_measurement():
+    features, measured, predictions = _study()
+    measured[0]["estimate"]["mode"] = "checkpoint_only"
+    with pytest.raises(ResultError, match="'checkpoint_only' where 'measured' belongs"):
+        _decide(features, measured, predictions)
+
+
+def test_a_measurement_never_stands_in_for_a_guess():
+    features, measured, predictions = _study()
+    predictions["predictions"][1]["estimate"]["mode"] = "measured"
+    with pytest.raises(ResultError, match=r"'b'.* 'measured' where 'checkpoint_only' belongs"):
+        _decide(features, measured, predictions)
+
+
+def test_a_cost_model_of_another_pair_is_refused():
+    features, measured, predictions = _study()
+    timed = cost_model().to_dict()
+    timed["context"] = {**timed["context"], "engine": {"target": "another"}}
+    with pytest.raises(ConfigError, match="predictor is for target target, the cost model was timed with another"):
+        decide_fleet(
+            features, measured, predictions, cost_model=timed, gate=GATE, context={"tier": "mini"}, provenance={}
+        )

@@ -9,10 +9,17 @@ import pytest
 
 from lora_spec.config import load_tier
 from lora_spec.engines.fake import FakeEngine, FakeReplayer
-from lora_spec.errors import ConfigError, MeasurementError
+from lora_spec.errors import ConfigError, MeasurementError, ResultError
 from lora_spec.measurement import campaign as campaign_module
 from lora_spec.measurement import collectors
-from lora_spec.measurement.campaign import Folders, execute_campaign, plan_campaign, unpinned_inputs
+from lora_spec.measurement.campaign import (
+    Folders,
+    adapter_ref,
+    execute_campaign,
+    named_folders,
+    plan_campaign,
+    unpinned_inputs,
+)
 from lora_spec.measurement.tier_campaign import campaign_of
 
 ROOT = Path(__file__).parents[2]
@@ -115,3 +122,19 @@ def test_script_plans_without_an_engine(tmp_path, folder):
     )
     assert done.returncode == 0, done.stderr
     assert '"evidence": "contract-only"' in (tmp_path / "plan.json").read_text()
+
+
+def test_weights_other_than_the_rows_are_refused_with_both_hashes(mini):
+    folders = {row["name"]: ROOT / row["path"] for row in mini.rows}
+    row = next(row for row in mini.rows if row["name"] == "sql")
+    assert adapter_ref("sql", folders, sha256=row["sha256"]).name == "sql"
+    with pytest.raises(ConfigError, match=f"row 'sql': sha256 is {'0' * 64}, .* have {row['sha256']}; restore"):
+        adapter_ref("sql", folders, sha256="0" * 64)
+
+
+def test_an_adapter_given_twice_is_refused():
+    tier = load_tier(ROOT, "mini")
+    with pytest.raises(ResultError, match="'sql' stands twice among the names"):
+        campaign_of(tier, names=["sql", "sql"])
+    with pytest.raises(ResultError, match="'sql' stands twice among the folders"):
+        named_folders([("sql", Path("a")), ("sql", Path("b"))])

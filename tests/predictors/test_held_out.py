@@ -3,7 +3,7 @@ from dataclasses import asdict, replace
 import pytest
 from linear_law import make_examples, true_rates
 
-from lora_spec.errors import PredictorError
+from lora_spec.errors import PredictorError, ResultError
 from lora_spec.predictors.columns import CheckpointOnlyColumns
 from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.predictors.prediction import predict
@@ -32,7 +32,7 @@ def _tables(num_sources: int = 6, per_source: int = 2) -> tuple[list, list, dict
         groups = {"checkpoint_only": dict(example.columns.values)}
         features.append({"adapter": adapter, "status": "ok", "codes": [], "message": "", "columns": groups})
         replay = tuple(
-            PromptRecord("p", "own", arm, example.adapter, counts, 1, (1,), "stop")
+            PromptRecord("p", "own", arm, example.adapter if arm == "adapted" else None, counts, 1, (1,), "stop")
             for arm, by_depth in (("adapted", example.counts_by_depth), ("base", example.base_counts_by_depth))
             for counts in by_depth
         )
@@ -104,3 +104,20 @@ def test_features_without_a_record_or_a_source_are_refused_by_name():
     sources.pop(features[0]["adapter"]["name"])
     with pytest.raises(PredictorError, match="no source"):
         _run(features, records, sources)
+
+
+@pytest.mark.parametrize("codes", [[], ["N_ZERO_UPDATE"]])
+def test_counts_of_other_weights_are_refused_even_for_an_adapter_that_teaches_nothing(codes):
+    features, records, sources = _tables()
+    features[3]["codes"] = codes
+    features[3]["adapter"]["weights_sha256"] = "other"
+    with pytest.raises(ResultError, match=f"'{features[3]['adapter']['name']}': the features are of weights other"):
+        _run(features, records, sources)
+
+
+def test_an_adapter_given_twice_is_refused():
+    features, records, sources = _tables()
+    with pytest.raises(ResultError, match="stands twice among the acceptance records"):
+        _run(features, [*records, records[2]], sources)
+    with pytest.raises(ResultError, match="stands twice among the features"):
+        _run([*features, features[2]], records, sources)

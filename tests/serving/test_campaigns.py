@@ -51,7 +51,7 @@ def campaign():
         },
         prompts=(_prompts("own", "words"), _prompts("common", "chat")),
         engine=ENGINE,
-        pair={"target": {"source": {"kind": "shipped"}}},
+        pair={role: {"name": role, "source": {"kind": "shipped"}} for role in ("target", "drafter")},
     )
 
 
@@ -98,7 +98,7 @@ def test_step_times_cover_every_depth_batch_size_and_trial(pair, adapters):
     lines = []
     payload = profile_cost(
         step_time, ENGINE, target=target, drafter=drafter, adapters={"weak": Path(adapters["weak"].path)},
-        report=lines.append,
+        names={"target": "target", "drafter": "drafter"}, report=lines.append,
     )  # fmt: skip
     cells = [StepTimeCell.from_dict(cell) for cell in payload["cells"]]
     keys = {(c.num_speculative_tokens, c.batch_size, c.trial) for c in cells}

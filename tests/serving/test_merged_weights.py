@@ -92,7 +92,7 @@ def campaign():
         },
         prompts=(_prompts("own", "words"), _prompts("common", "chat")),
         engine=ENGINE,
-        pair={"target": {"source": {"kind": "shipped"}}},
+        pair={role: {"name": role, "source": {"kind": "shipped"}} for role in ("target", "drafter")},
     )
 
 

@@ -24,6 +24,7 @@ MINI_JOBS = {
     "phase0_composability": 1,
     "phase0_vllm_runner": 1,
     "phase1_collect": 1,
+    "phase1_effect_gate": 1,
     "phase3_predictor": 1,
     "plot_figure": 6,
     "profile_cost": 1,
@@ -131,6 +132,7 @@ def test_figures_depend_on_measurements_and_cost(snakemake):
         (["tier=huge"], "no tier 'huge'"),
         (["measurements=old"], "choose fresh or shipped"),
         (["tiers=mini"], "no such key"),
+        (["tier=[1]"], "choose one of: cpu, mini, paper"),
     ],
 )
 def test_wrong_config_is_refused_in_one_line(snakemake, flags, message):

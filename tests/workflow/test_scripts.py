@@ -2,6 +2,8 @@
 
 import ast
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,13 @@ def test_library_names_that_a_script_imports_exist(path):
             importlib.util.find_spec(f"{module}.{name}") is not None if spec.submodule_search_locations else False
         )
         assert is_module or name in Path(spec.origin).read_text(), (module, name)
+
+
+def test_features_are_read_from_the_weights_of_the_row_only(tmp_path):
+    root, output = Path(__file__).parents[2], tmp_path / "sql.json"
+    command = [sys.executable, "scripts/extract_features.py", "--adapter", "reference/mini/adapters/sql"]
+    command += ["--name", "sql", "--sha256", "0" * 64, "--tier", "mini", "--output", str(output)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "row 'sql': sha256 is 0000" in done.stderr
+    assert not output.exists()

@@ -10,8 +10,8 @@ from lora_spec.adapter.dtypes import FACTOR_TYPES
 from lora_spec.adapter.files import RegularFile, read_whole
 from lora_spec.adapter.header import TensorEntry, read_header
 from lora_spec.adapter.inspected import InspectedModule
-from lora_spec.adapter.printing import printable
 from lora_spec.errors import AdapterError
+from lora_spec.printing import printable
 
 if TYPE_CHECKING:
     import numpy as np

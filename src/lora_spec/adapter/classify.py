@@ -17,7 +17,7 @@ from lora_spec.adapter.names import (
     starts_at_layer_list,
     without_base_layer,
 )
-from lora_spec.adapter.printing import has_unsafe_characters
+from lora_spec.printing import has_unsafe_characters
 
 VOCABULARY_MODULES = frozenset(
     [

@@ -7,7 +7,7 @@ from typing import Any
 
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.patterns import PatternTable, check_pattern
-from lora_spec.adapter.printing import printable
+from lora_spec.printing import printable
 
 MAX_RANK = 65536
 

@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from lora_spec.adapter.printing import printable
 from lora_spec.errors import AdapterError
+from lora_spec.printing import printable
 
 # Without O_NONBLOCK the open of a FIFO that replaced the file after the check would wait for a writer.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)

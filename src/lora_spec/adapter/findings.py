@@ -3,8 +3,8 @@
 from typing import Any
 
 from lora_spec.adapter.codes import CODES, SEVERITY, STATUS_OF_LETTER
-from lora_spec.adapter.printing import printable
 from lora_spec.errors import AdapterError
+from lora_spec.printing import printable
 
 _PLACES_SHOWN = 3
 _KINDS_SHOWN = 3

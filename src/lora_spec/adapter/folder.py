@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lora_spec.adapter import foreign
 from lora_spec.adapter.findings import Findings
-from lora_spec.adapter.printing import printable
 from lora_spec.errors import AdapterError
+from lora_spec.printing import printable
 
 CONFIG_NAME = "adapter_config.json"
 WEIGHTS_NAME = "adapter_model.safetensors"

@@ -11,7 +11,7 @@ from lora_spec.adapter.dtypes import FACTOR_TYPES
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
 from lora_spec.adapter.names import layer_of, module_type
-from lora_spec.adapter.printing import printable
+from lora_spec.printing import printable
 
 Layout = Literal["plain", "expert_rows", "expert_batch"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lora_spec.adapter import inspect_adapter
-from lora_spec.adapter.printing import printable
 from lora_spec.errors import LoraSpecError
+from lora_spec.printing import printable
 
 _FEW = 8  # so few folders are done before a second process has started
 

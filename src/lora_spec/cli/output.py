@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-from lora_spec.adapter.printing import printable
+from lora_spec.printing import printable
 
 
 def print_json(data: Any) -> None:

@@ -1,5 +1,6 @@
 """``adapter_pool.yaml``: one row per adapter, with the recipe that makes it or the place it is taken from."""
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -52,6 +53,14 @@ class TrainedAdapter(_AdapterRow):
     num_steps: Count = Field(description="Optimiser steps; 0 leaves the update exactly zero.")
     batch_size: PositiveCount = Field(description="Sequences per step.")
     seed: Seed = Field(description="Seed of initialisation and data order.")
+
+    @model_validator(mode="after")
+    def _only_a_control_stays_untrained(self) -> "TrainedAdapter":
+        if self.stratum == "control" and self.num_steps != 0:
+            raise ValueError(f"num_steps {self.num_steps} must be 0 for a control, whose update is exactly zero")
+        if self.stratum != "control" and not (self.num_steps and self.learning_rate):
+            raise ValueError("num_steps and learning_rate must be positive for an adapter that is trained")
+        return self
 
 
 class ShippedAdapter(TrainedAdapter):
@@ -124,6 +133,14 @@ class AdapterPoolConfig(ConfigModel):
                 own, parents = getattr(row, key), getattr(with_recipe[row.parent], key)
                 if own != parents:
                     raise ValueError(f"{row.name}: {key} {own!r} is not that of its parent {row.parent}, {parents!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _folders_are_unique(self) -> "AdapterPoolConfig":
+        paths = [PurePosixPath(row.path) for row in self.adapters if isinstance(row, ShippedAdapter)]
+        twice = sorted({str(path) for path in paths if paths.count(path) > 1})
+        if twice:
+            raise ValueError(f"each shipped adapter has a folder of its own; {', '.join(twice)} stands more than once")
         return self
 
     @property

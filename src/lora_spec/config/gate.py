@@ -5,10 +5,13 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from lora_spec.config.fields import (
+    BatchSize,
+    BatchSizes,
     ConfigModel,
-    Count,
     Depth,
     Fraction,
+    NumDraws,
+    NumFolds,
     OpenFraction,
     Positive,
     PositiveCount,
@@ -20,7 +23,7 @@ from lora_spec.config.fields import (
 class HeadlineLoadConfig(ConfigModel):
     """The load that the one-word verdict is about; other loads are on the decision map."""
 
-    batch_size: PositiveCount = Field(description="Requests per batch.")
+    batch_size: BatchSize = Field(description="Requests per batch.")
     num_context_tokens: PositiveCount = Field(description="Context per request, tokens.")
 
 
@@ -28,12 +31,12 @@ class PredictorConfig(ConfigModel):
     """How the predictor that the gate asks is fitted and when it says that it does not know."""
 
     model: Literal["elastic_net"] = Field(description="Registered predictor.")
-    mode: Literal["checkpoint_only", "checkpoint_base", "checkpoint_meta", "checkpoint_calib"] = Field(
-        description="Column set that the predictor may see."
+    mode: Literal["checkpoint_only", "checkpoint_meta"] = Field(
+        description="Column set that the predictor may see; these are the ones that the features hold."
     )
     penalties: tuple[Positive, ...] = Field(min_length=1, description="Grid of ElasticNet penalties (its alpha).")
     l1_ratios: tuple[Fraction, ...] = Field(min_length=1, description="Grid of the L1 share of the penalty.")
-    num_folds: PositiveCount = Field(description="Folds of whole domains in the inner cross-validation, at most.")
+    num_folds: NumFolds = Field(description="Folds of whole domains in the inner cross-validation, at most.")
     min_adapters: PositiveCount = Field(description="With fewer adapters than this the predictor abstains always.")
     min_trials_per_position: PositiveCount = Field(
         description="Drafts that must have reached a position before an adapter says anything about it."
@@ -68,8 +71,10 @@ class GateConfig(ConfigModel):
     default_traffic_share: Fraction = Field(description="Share assumed where an adapter's traffic is not known.")
     max_correction_ms: Positive = Field(description="An amber correction must cost less than this per step, ms.")
     headline_load: HeadlineLoadConfig = Field(description="Load of the headline verdict.")
-    map_batch_sizes: tuple[PositiveCount, ...] = Field(min_length=1, description="Loads drawn on the decision map.")
-    num_uncertainty_draws: Count = Field(description="Draws that carry the cost model's uncertainty into the speedup.")
+    map_batch_sizes: BatchSizes = Field(min_length=1, description="Loads drawn on the decision map.")
+    num_uncertainty_draws: NumDraws = Field(
+        description="Draws that carry the cost model's uncertainty into the speedup."
+    )
     seed: Seed = Field(description="Seed of those draws.")
     predictor: PredictorConfig = Field(description="The predictor that the gate asks.")
 

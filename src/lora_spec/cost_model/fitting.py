@@ -67,6 +67,11 @@ def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
                 f"K={cell.num_speculative_tokens}, batch {cell.batch_size}, trial {cell.trial}: "
                 "no steps, or a step of no duration; measure it again"
             )
+        if cell.trial in steps[cell.num_speculative_tokens, cell.batch_size]:
+            raise MeasurementError(
+                f"K={cell.num_speculative_tokens}, batch {cell.batch_size}, trial {cell.trial}: stands twice; one of "
+                "the two belongs to another measurement: measure again"
+            )
         steps[cell.num_speculative_tokens, cell.batch_size][cell.trial].extend(cell.step_ms)
     depths, batch_sizes = {k for k, _ in steps}, {b for _, b in steps}
     trials = sorted({trial for by_trial in steps.values() for trial in by_trial})

@@ -157,8 +157,9 @@ def _context(
     loads = sorted({*(settings.batch_sizes or cost_model.batch_sizes), headline.batch_size})
     weighings = [weigh(estimate, cost_model, settings=settings, batch_size=load) for load in loads]
     return {
-        **context,
         **cost_model.context,
+        # What the caller says the verdict is about stands: times do not say whose acceptance they are weighed with.
+        **context,
         "num_speculative_tokens": _reported_depth(headline, settings, is_trusted=is_trusted),
         "standing_num_speculative_tokens": settings.standing_num_speculative_tokens,
         "batch_size": headline.batch_size,

@@ -9,6 +9,7 @@ from lora_spec.adapter import Inspection, inspect_adapter
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import AdapterError
 from lora_spec.features import AdapterFeatures, extract_features
+from lora_spec.gate.applicability import applicability_reasons, check_same_pair
 from lora_spec.gate.decide import abstain, decide
 from lora_spec.gate.settings import GateSettings
 from lora_spec.predictors import base_estimate, column_set_of, is_training_adapter, predict, zero_update_estimate
@@ -48,11 +49,13 @@ def diagnose(
     Raises
     ------
     PredictorError, ResultError, ConfigError
-        The predictor, the cost model or the settings cannot be used together.
+        The predictor, the cost model or the settings cannot be used together, such as where they are of other models.
     """
     exported = predictor.payload
     check_exported(exported)
     model = None if cost_model is None else CostModel.from_dict(cost_model.payload)
+    if model is not None:
+        check_same_pair(exported, model)
     smoke = _smoke_reasons(predictor, cost_model)
     common = {"predictor_sha256": sha256_of_json(exported), "provenance": provenance}
     try:
@@ -73,7 +76,12 @@ def diagnose(
         traffic_share=traffic_share,
         base=base_estimate(exported),
         doubts=doubts,
-        remarks=[*smoke, *_memory_reasons(exported, features), *remarks],
+        remarks=[
+            *smoke,
+            *_memory_reasons(exported, features),
+            *applicability_reasons(features, exported, model),
+            *remarks,
+        ],
         context=_context(predictor),
         **common,
     )

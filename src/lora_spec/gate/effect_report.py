@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lora_spec.cost_model import CostModel
+from lora_spec.errors import ResultError
 from lora_spec.gate.effect_gate import EffectRule, judge_effect
+from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.measurement.live_check import compare_live
 from lora_spec.measurement.robustness import order_stability
 from lora_spec.measurement.variance import prompt_table, variance_components
@@ -34,10 +36,17 @@ def effect_report(
     *,
     live: Sequence[AcceptanceRecord] = (),
 ) -> dict[str, Any]:
-    """Return the answer with its numbers, and what tells how far to trust them."""
+    """Return the answer with its numbers, and what tells how far to trust them.
+
+    Raises
+    ------
+    ResultError
+        An adapter stands twice, has no stratum, or was confirmed live with other weights than were counted.
+    """
     depth = settings.rule.num_speculative_tokens
+    by_name = by_adapter(records, _adapter_of, what="acceptance records")
+    _check_joined(by_name, settings.strata, by_adapter(live, _adapter_of, what="live records"))
     judged = judge_effect(records, settings.strata, cost_model, settings.rule)
-    by_name = {record.adapter: record for record in records}
     return {
         **judged,
         "sentence": sentence_of(judged),
@@ -45,6 +54,22 @@ def effect_report(
         "order": [order_stability(records, depth=depth, prompt_set=name) for name in ("own", "common")],
         "live": [compare_live(record, by_name[record.adapter], depth=settings.live_depth) for record in live],
     }
+
+
+def _adapter_of(record: AcceptanceRecord) -> str:
+    return record.adapter
+
+
+def _check_joined(
+    counted: Mapping[str, AcceptanceRecord], strata: Mapping[str, str], live: Mapping[str, AcceptanceRecord]
+) -> None:
+    for name in counted:
+        if name not in strata:
+            raise ResultError(f"adapter {name!r} has a record but no stratum; add its row to adapter_pool.yaml")
+    for name, record in live.items():
+        if name not in counted:
+            raise ResultError(f"adapter {name!r} was confirmed live but has no acceptance record; pass that too")
+        check_same_weights(name, {"counts": counted[name].adapter_sha256, "live counts": record.adapter_sha256})
 
 
 def sentence_of(judged: Mapping[str, Any]) -> str:

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lora_spec.cost_model import CostModel
-from lora_spec.errors import ConfigError
+from lora_spec.errors import ConfigError, ResultError
+from lora_spec.gate.applicability import check_same_pair
 from lora_spec.gate.decide import abstain, decide
 from lora_spec.gate.settings import gate_settings
+from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.records import AcceptanceEstimate, Verdict
 
 Reason = tuple[str, str]
@@ -41,15 +43,24 @@ def decide_fleet(
         What all numbers hold for.
     traffic_shares
         Share of requests by adapter; missing means unknown.
+
+    Raises
+    ------
+    ResultError
+        An adapter stands twice in a list, was made from other weights in another, or an estimate is not of the mode
+        that its place needs.
+    ConfigError
+        A measured adapter has no features, or the cost model was timed with another pair of models.
     """
     settings, model = gate_settings(gate), CostModel.from_dict(cost_model)
-    by_name = {item["adapter"]["name"]: item for item in features}
-    guesses = {item["adapter"]: item for item in predictions["predictions"]}
+    check_same_pair(predictions["context"], model)
+    by_name = by_adapter(features, lambda item: item["adapter"]["name"], what="features")
+    guesses = by_adapter(predictions["predictions"], _adapter_of, what="predictions")
     verdicts = []
-    for summary in measured:
-        name = summary["adapter"]
+    for name, summary in by_adapter(measured, _adapter_of, what="measured acceptances").items():
         if name not in by_name:
             raise ConfigError(f"adapter {name!r} was measured but has no features; extract them")
+        _check_join(by_name[name], summary, guesses.get(name), predictions["context"]["mode"])
         common = {
             "cost_model": model,
             "settings": settings,
@@ -65,6 +76,29 @@ def decide_fleet(
         )
         verdicts.append(_predicted(by_name[name], guesses.get(name), predictions["context"], context, common))
     return verdicts
+
+
+def _adapter_of(item: Mapping[str, Any]) -> str:
+    return item["adapter"]
+
+
+def _check_join(
+    features: Mapping[str, Any], summary: Mapping[str, Any], guess: Mapping[str, Any] | None, mode: str
+) -> None:
+    """Refuse entries of one name that are not of the same weights, or not of the mode of their list."""
+    name = summary["adapter"]
+    weights = {"features": features["adapter"]["weights_sha256"], "measured counts": summary["adapter_sha256"]}
+    modes = [("estimate", summary["estimate"], "measured"), ("base_estimate", summary["base_estimate"], "measured")]
+    if guess is not None:
+        weights["predictions"] = guess["adapter_sha256"]
+        modes.append(("prediction", guess["estimate"], mode))
+    check_same_weights(name, weights)
+    for key, estimate, needed in modes:
+        if estimate["mode"] != needed:
+            raise ResultError(
+                f"adapter {name!r}: {key} is of mode {estimate['mode']!r} where {needed!r} belongs; "
+                "truth and guess must not change places: pass the right files"
+            )
 
 
 def _codes_of(features: Mapping[str, Any]) -> list[Reason]:

@@ -1,13 +1,15 @@
 """The acceptance campaign of a tier: what it will measure (a plan), and the measuring, adapter by adapter."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lora_spec.adapter import inspect_adapter
+from lora_spec.adapter.digest import check_row_weights
 from lora_spec.engines import AdapterRef, Engine
 from lora_spec.errors import MeasurementError
+from lora_spec.joins import by_adapter
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.collect import PromptSet
 from lora_spec.measurement.collectors import open_collector
@@ -88,6 +90,11 @@ class Folders:
     early_drafter: Path | None = None
 
 
+def named_folders(pairs: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+    """Return folders by adapter name; ResultError where a name is given twice."""
+    return dict(by_adapter(pairs, lambda pair: pair[0], what="folders given").values())
+
+
 def execute_campaign(
     campaign: Campaign, folders: Folders, *, is_done: Callable[[str, str], bool] = lambda name, inputs_sha256: False
 ) -> Iterator[tuple[AcceptanceRecord, dict[str, Any]]]:
@@ -107,17 +114,20 @@ def execute_campaign(
         raise MeasurementError(
             f"{', '.join(unpinned)}: no immutable revision (revision: null); give 40 hex digits in the config"
         )
-    served = {row["name"]: adapter_ref(row["name"], folders.adapters) for row in campaign.rows}
+    served = {
+        row["name"]: adapter_ref(row["name"], folders.adapters, sha256=row.get("sha256")) for row in campaign.rows
+    }
     inputs = {row["name"]: _inputs(campaign, row, served[row["name"]], folders) for row in campaign.rows}
     waiting = [row for row in campaign.rows if not is_done(row["name"], sha256_of_json(inputs[row["name"]]))]
     if not waiting:
         return
+    names = {role: campaign.pair[role]["name"] for role in ("target", "drafter")}
     with open_collector(campaign, folders) as (engine, collector):
         for row in waiting:
             name = row["name"]
             records = collector.collect(served[name], _encode(engine, campaign.prompts_for(row)))
             record = AcceptanceRecord(name, inputs[name]["adapter_sha256"], records)
-            yield record, {"engine": engine.describe(), "inputs_sha256": sha256_of_json(inputs[name])}
+            yield record, {"engine": engine.describe() | names, "inputs_sha256": sha256_of_json(inputs[name])}
 
 
 def _inputs(campaign: Campaign, row: Mapping[str, Any], adapter: AdapterRef, folders: Folders) -> dict[str, Any]:
@@ -133,11 +143,18 @@ def _inputs(campaign: Campaign, row: Mapping[str, Any], adapter: AdapterRef, fol
     }
 
 
-def adapter_ref(name: str, adapters: Mapping[str, Path]) -> AdapterRef:
+def adapter_ref(name: str, adapters: Mapping[str, Path], *, sha256: str | None = None) -> AdapterRef:
     """Return an adapter as an engine needs it, after inspecting its folder.
+
+    Parameters
+    ----------
+    sha256
+        SHA-256 of the weights by the adapter's row of the pool; None where the row has none.
 
     Raises
     ------
+    ConfigError
+        The weights are not those of the row.
     MeasurementError
         No folder was given, or it does not hold an adapter whose update is scale * B @ A.
     """
@@ -146,6 +163,7 @@ def adapter_ref(name: str, adapters: Mapping[str, Path]) -> AdapterRef:
     inspection = inspect_adapter(adapters[name])
     if inspection.status != "ok":
         raise MeasurementError(f"adapter {name!r}: {inspection.message}; a measurement of it would mean nothing")
+    check_row_weights(adapters[name], sha256, row=name)
     is_zero = "N_ZERO_UPDATE" in inspection.codes
     return AdapterRef(
         name, str(adapters[name]), max(module.rank for module in inspection.modules), has_update=not is_zero

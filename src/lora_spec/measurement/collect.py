@@ -88,6 +88,8 @@ class Collector(ABC):
         for prompt_set in prompt_sets:
             base_records, base_texts = self._base_arms[prompt_set.sha256]
             records, _ = self._arm(prompt_set, adapter)
+            # Domains with the same prompts share the base's records, each under its own name.
+            base_records = self._named(prompt_set, base_records)
             found += [*base_records, *records, *self._on_base_texts(prompt_set, base_texts, adapter)]
         check_adapter_was_served([record for record in found if record.context == "own"], adapter)
         return tuple(found)

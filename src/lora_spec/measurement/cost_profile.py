@@ -20,6 +20,7 @@ def profile_cost(
     target: Path,
     drafter: Path,
     adapters: Mapping[str, Path],
+    names: Mapping[str, str],
     report: Callable[[str], None],
 ) -> dict[str, Any]:
     """Return the payload of a step-time result.
@@ -28,6 +29,8 @@ def profile_cost(
     ----------
     step_time, engine_settings
         Blocks of ``phase1_measurement.yaml`` and ``models.yaml``.
+    names
+        What results call the models, ``target`` and ``drafter``: a cost model holds for this pair only.
     report
         Called with one line per finished cell.
     """
@@ -55,7 +58,7 @@ def profile_cost(
             seed=step_time["seed"],
             report=lambda cell: report(_line(cell)),
         )
-        return {"cells": [cell.to_dict() for cell in cells], "engine": engine.describe()}
+        return {"cells": [cell.to_dict() for cell in cells], "engine": {**engine.describe(), **names}}
 
 
 def _prompts(engine: Engine, num_prompts: int, num_tokens: int) -> list[Prompt]:

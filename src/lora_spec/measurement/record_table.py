@@ -8,9 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lora_spec.errors import ResultError
+from lora_spec.errors import MeasurementError, ResultError
+from lora_spec.joins import check_tier
+from lora_spec.measurement.record_checks import check_record
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord, Role
-from lora_spec.results import read_table_result, write_table_result
+from lora_spec.results import Result, read_table_result, write_table_result
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,15 +72,30 @@ def write_records(path: Path, measured: AcceptanceRecord, *, payload: dict[str, 
     write_table_result(path, kind=KIND, table=table, payload=payload | names, **circumstances)
 
 
-def read_records(path: Path, *, role: Role = "evaluation") -> AcceptanceRecord:
-    """Return the records of one adapter.
+def read_records(path: Path, *, role: Role = "evaluation", tier: str | None = None) -> AcceptanceRecord:
+    """Return the records of one adapter; raises like :func:`read_record_file`."""
+    return read_record_file(path, role=role, tier=tier)[1]
+
+
+def read_record_file(
+    path: Path, *, role: Role = "evaluation", tier: str | None = None
+) -> tuple[Result, AcceptanceRecord]:
+    """Return the records of one adapter beside the result that holds them.
+
+    Parameters
+    ----------
+    tier
+        The tier that the record must be of; None takes any.
 
     Raises
     ------
     ResultError
-        A row was taken from prompts of another role, or the columns are not the declared ones.
+        The record is of another tier, a row was taken from prompts of another role or is not of this adapter, or the
+        columns are not the declared ones.
     """
     result, table = read_table_result(path, KIND)
+    if tier is not None:
+        check_tier(result, tier)
     if not table.schema.equals(declared_schema()):
         raise ResultError(f"{path}: its columns are not those of this version; measure again")
     rows = table.to_pylist()
@@ -87,7 +104,19 @@ def read_records(path: Path, *, role: Role = "evaluation") -> AcceptanceRecord:
             f"{path}: holds records of role {others[0]!r} where {role!r} is asked for; prompts of one role must not "
             "serve another: pass the file measured on the right prompts"
         )
+    try:
+        record = _rebuilt(result, rows)
+        check_record(record)
+    except (MeasurementError, ResultError) as err:
+        raise ResultError(f"{path}: {err}") from err
+    return result, record
+
+
+def _rebuilt(result: Result, rows: Sequence[dict[str, Any]]) -> AcceptanceRecord:
     texts = {_text_key(row): row["output_token_ids"] for row in rows if row["output_token_ids"] is not None}
+    missing = next((row for row in rows if _text_key(row) not in texts), None)
+    if missing is not None:
+        raise ResultError(f"prompt {missing['prompt_id']}, {missing['arm']} arm: its text is missing; measure again")
     records = tuple(_record(row, texts[_text_key(row)]) for row in rows)
     return AcceptanceRecord(result.payload["adapter"], result.payload["adapter_sha256"], records)
 
@@ -108,8 +137,11 @@ def _row(record: PromptRecord) -> dict[str, Any]:
     return row
 
 
-def _record(row: dict[str, Any], output_token_ids: Sequence[int]) -> PromptRecord:
+def _record(told_row: dict[str, Any], output_token_ids: Sequence[int]) -> PromptRecord:
+    row = dict(told_row)
     counts = AcceptanceCounts.from_dict({name: row.pop(name) for name in _COUNT_COLUMNS})
-    for derived in ("num_speculative_tokens", "num_output_tokens"):
-        row.pop(derived)
+    derived = {"num_speculative_tokens": counts.num_speculative_tokens, "num_output_tokens": len(output_token_ids)}
+    for name, value in derived.items():
+        if (told := row.pop(name)) != value:
+            raise ResultError(f"prompt {row['prompt_id']}: {name} says {told}, the row holds {value}; measure again")
     return PromptRecord(**{**row, "counts": counts, "output_token_ids": tuple(output_token_ids)})

@@ -10,6 +10,7 @@ from lora_spec.measurement.effect import (
     estimate_acceptance_length_difference,
     estimate_mismatch,
 )
+from lora_spec.measurement.record_checks import check_record
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, Interval, PromptRecord
 
 
@@ -28,7 +29,13 @@ def summarise_record(measured: AcceptanceRecord, settings: SummarySettings) -> d
     """Return an adapter's measured acceptance, its base's on the same prompts, and the paired effects.
 
     Estimates rest on replayed counts, which exist at every depth; the live counts stand beside them.
+
+    Raises
+    ------
+    ResultError
+        The record's rows are not all of its adapter, or its arms and depths do not match.
     """
+    check_record(measured)
     replay, live = measured.chosen("replay"), measured.chosen("live")
     how = {"level": settings.level, "num_bootstrap": settings.num_bootstrap_draws, "seed": settings.seed}
     prompt_sets = dict.fromkeys(record.prompt_set for record in replay)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from lora_spec.config import Tier
 from lora_spec.errors import ConfigError
+from lora_spec.joins import by_adapter
 from lora_spec.measurement.campaign import Campaign
 from lora_spec.training.frozen_prompts import FrozenPrompts, freeze_prompts
 
@@ -23,6 +24,7 @@ def campaign_of(tier: Tier, *, names: Collection[str] | None = None, is_live: bo
         A name is not in the pool, or the prompts differ from their frozen hashes.
     """
     pool = tier.adapter_pool
+    by_adapter(names or (), str, what="names given")
     if unknown := sorted(set(names or ()) - set(pool.names)):
         raise ConfigError(f"{tier.path_of('adapter_pool')}: no adapter {unknown[0]!r}; it has {', '.join(pool.names)}")
     rows = tuple(pool.find(name).to_dict() for name in pool.names if names is None or name in names)

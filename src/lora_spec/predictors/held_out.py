@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lora_spec.errors import PredictorError
+from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.predictors.examples import TrainingExample, training_example
 from lora_spec.predictors.fitting import fit_predictor
 from lora_spec.predictors.prediction import predict, zero_update_estimate
@@ -50,7 +51,10 @@ def fit_and_hold_out(
     ------
     PredictorError
         An adapter lacks its record or its source, or too few are left.
+    ResultError
+        An adapter stands twice, or its features and its counts are of different weights, taught from or not.
     """
+    _check_joined(features, records)
     teaching = [item for item in features if item["status"] == "ok" and _ZERO_UPDATE not in item["codes"]]
     examples = _examples(teaching, records, gate=gate, sources=sources, prompt_set=prompt_set)
 
@@ -77,6 +81,14 @@ def fit_and_hold_out(
     predictions = _held_out(examples, fit) + _zero_updates(excluded, predictor)
     listed = [{"adapter": item["adapter"]["name"], "codes": item["codes"]} for item in excluded]
     return FittedAndHeldOut(predictor, {"context": context, "predictions": predictions, "excluded": listed})
+
+
+def _check_joined(features: Sequence[Mapping[str, Any]], records: Sequence[AcceptanceRecord]) -> None:
+    by_name = by_adapter(records, lambda record: record.adapter, what="acceptance records")
+    for name, item in by_adapter(features, lambda item: item["adapter"]["name"], what="features").items():
+        if name in by_name:
+            weights = {"features": item["adapter"]["weights_sha256"], "counts": by_name[name].adapter_sha256}
+            check_same_weights(name, weights)
 
 
 def _examples(

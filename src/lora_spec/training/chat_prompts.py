@@ -10,6 +10,8 @@ import itertools
 import random
 from collections.abc import Sequence
 
+from lora_spec.errors import TrainingError
+
 LICENSE = "CC0-1.0"
 
 TOPICS: tuple[str, ...] = tuple(
@@ -110,12 +112,20 @@ def chat_prompts(num_prompts: int, *, seed: int, held_out: bool) -> list[str]:
         How many to make; about 13,000 two-topic and one-topic prompts exist per split before they repeat.
     held_out
         Take the topics that no training prompt mentions, instead of the training topics.
+
+    Raises
+    ------
+    TrainingError
+        There are not that many.
     """
     topics = [topic for topic in TOPICS if is_held_out(topic) == held_out]
     tasks = [task for task in CODE_TASKS if is_held_out(task) == held_out]
     rng = random.Random(f"chat-{seed}-{held_out}")
     stream = (_prompt(rng, topics, tasks) for _ in itertools.count())
     seen: dict[str, None] = {}
-    while len(seen) < num_prompts:
-        seen.setdefault(next(stream), None)
-    return list(seen)
+    # The last of n prompts takes n draws or so to come up: a hundred times that says that there is none left.
+    for prompt in itertools.islice(stream, 100 * (num_prompts + 100)):
+        if len(seen) == num_prompts:
+            return list(seen)
+        seen.setdefault(prompt, None)
+    raise TrainingError(f"only {len(seen)} distinct chat prompts were found, not {num_prompts}; ask for fewer")

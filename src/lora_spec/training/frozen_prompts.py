@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lora_spec.config.domains import CHAT
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import sha256_of_json
 from lora_spec.training.chat_prompts import chat_prompts
 from lora_spec.training.domains import Split, domain_prompts
-
-CHAT = "chat"
-"""All held-out chat prompts, of whatever split: only for a tier whose common prompts are few."""
 
 _SPLITS: dict[str, Split] = {"own": "eval", "common": "calibration"}
 
@@ -43,6 +41,7 @@ class FrozenPrompts:
 
 
 def _make(prompt_set: str, domain: str, first: int, end: int, seed: int) -> list[str]:
+    # All held-out chat prompts, of whatever split: only for a tier whose common prompts are few.
     if domain == CHAT:
         return chat_prompts(end, seed=seed, held_out=True)[first:]
     return domain_prompts(domain, _SPLITS[prompt_set], num=end, seed=seed)[first:]

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.engines import Engine, GenerationRequest
-from lora_spec.errors import TrainingError
 from lora_spec.training.chat_prompts import chat_prompts
-from lora_spec.training.trajectories import Generate, ShardPlan, plan_shards
+from lora_spec.training.trajectories import Generate, ShardPlan, check_shards, plan_shards
 
 HELDOUT_STEM = "heldout"
 """Shards whose names begin so are never trained on."""
@@ -30,6 +29,7 @@ def drafter_shard_plans(training: Mapping[str, Any]) -> list[ShardPlan]:
             stem=kind,
             temperature=temperature,
             seed=training["sampling_seed"],
+            max_tokens=training["max_tokens"],
             prompts_per_shard=training["prompts_per_shard"],
         )
 
@@ -46,15 +46,11 @@ def planned_shards(training: Mapping[str, Any], shards_dir: Path) -> list[Path]:
     Raises
     ------
     TrainingError
-        A shard is not there: the folder was written by another recipe, or by a run that was cut short.
+        A shard is not there, damaged, or by another recipe: what the drafter learns from would not be what is told.
     """
-    paths = sorted(shards_dir / plan.name for plan in drafter_shard_plans(training))
-    if missing := [path for path in paths if not path.exists()]:
-        raise TrainingError(
-            f"{missing[0]}: no such shard ({len(missing)} of {len(paths)} are missing); set trajectories to null in "
-            "models.yaml, which lets the target write them"
-        )
-    return paths
+    plans = drafter_shard_plans(training)
+    check_shards(plans, shards_dir)
+    return sorted(shards_dir / plan.name for plan in plans)
 
 
 def chat_generator(engine: Engine, max_tokens: int) -> Generate:

@@ -14,7 +14,6 @@ from lora_spec.measurement.composability.cells import Cell, enumerate_cells
 from lora_spec.measurement.composability.covering import SelectedCell, covered_by, select_cells
 from lora_spec.measurement.tier_campaign import campaign_of
 from lora_spec.provenance import sha256_of_file, sha256_of_json
-from lora_spec.training.frozen_prompts import COMMON_DOMAIN
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def plan_phase0(tier: Tier) -> Phase0Plan:
     rows = {row["name"]: row for row in campaign.rows}
     for name in config.adapters.names:
         _check_shipped(tier, name)
-    common = next(p for p in campaign.prompts if (p.role, p.domain) == ("evaluation", COMMON_DOMAIN))
+    common = next(p for p in campaign.prompts if (p.role, p.prompt_set) == ("evaluation", "common"))
     if config.num_prompts > len(common.prompts):
         raise ConfigError(
             f"{tier.path_of('phase0_runtime')}: num_prompts {config.num_prompts} exceeds the {len(common.prompts)} "

@@ -1,4 +1,4 @@
-"""Make text from a file safe to show: a name in an adapter must not steer a terminal."""
+"""Make text from a file safe to show: a name in a file of others must not steer a terminal. Knows no room."""
 
 import unicodedata
 

@@ -1,0 +1,154 @@
+"""What must hold between the eight files of a tier: each can be right alone and wrong beside another."""
+
+from typing import TYPE_CHECKING
+
+from lora_spec.config.domains import unknown_domain_hint
+from lora_spec.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lora_spec.config.tier import Tier
+
+_MAX_PROMPT_TOKENS = 128
+"""Room that every prompt is sure of, chat template included; the longest that any domain makes today takes half."""
+
+
+def check_together(tier: "Tier") -> None:
+    """Refuse files that are right alone and wrong together.
+
+    Raises
+    ------
+    ConfigError
+        With the two keys that contradict each other.
+    """
+    for check in _CHECKS:
+        problem = check(tier)
+        if problem:
+            raise ConfigError(f"{tier.folder}: {problem}")
+
+
+def _check_name(tier: "Tier") -> str | None:
+    if tier.models.tier != tier.name:
+        return f"models.yaml says tier: {tier.models.tier}, but the folder is {tier.name!r}; make them equal"
+    if tier.phase0_runtime.vllm_version != tier.models.engine.vllm_version:
+        return (
+            f"phase0_runtime.yaml vllm_version {tier.phase0_runtime.vllm_version} is not "
+            f"models.yaml engine.vllm_version {tier.models.engine.vllm_version}; make them equal"
+        )
+    return None
+
+
+def _check_level(tier: "Tier") -> str | None:
+    measured, decided = tier.phase1_measurement.level, tier.gate.level
+    if measured != decided:
+        return (
+            f"phase1_measurement.yaml level {measured:g} is not gate.yaml level {decided:g}; make them equal, since "
+            "one verdict rests on intervals of both"
+        )
+    return None
+
+
+def _check_depths(tier: "Tier") -> str | None:
+    phase1, gate = tier.phase1_measurement, tier.gate
+    too_deep = [depth for depth in gate.candidate_depths if depth > phase1.max_depth]
+    untimed = [depth for depth in gate.candidate_depths if depth not in phase1.step_time.depths]
+    if too_deep or untimed:
+        return (
+            f"gate.yaml candidate_depths {too_deep or untimed} are not measured; phase1_measurement.yaml has "
+            f"max_depth {phase1.max_depth} and step_time.depths {list(phase1.step_time.depths)}"
+        )
+    return None
+
+
+def _check_lengths(tier: "Tier") -> str | None:
+    limit = tier.models.engine.max_model_len
+    longest = max(entry.max_tokens for entry in tier.prompts.sets)
+    needed = _MAX_PROMPT_TOKENS + longest + tier.phase1_measurement.max_depth
+    if needed > limit:
+        return (
+            f"prompts.yaml max_tokens {longest} leaves no room for a prompt in models.yaml "
+            f"engine.max_model_len {limit}: prompt, output and the deepest draft take {needed}; "
+            "lower one or raise the other"
+        )
+    timed = tier.phase1_measurement.step_time.num_tokens
+    if timed > limit:
+        return (
+            f"phase1_measurement.yaml step_time takes a request to {timed} tokens (num_context_tokens and its steps at "
+            f"every depth), models.yaml engine.max_model_len is {limit}; shorten one or raise the other"
+        )
+    return None
+
+
+def _check_batches(tier: "Tier") -> str | None:
+    limit = tier.models.engine.max_num_seqs
+    too_large = [size for size in tier.phase1_measurement.step_time.batch_sizes if size > limit]
+    if too_large:
+        return (
+            f"phase1_measurement.yaml step_time.batch_sizes {too_large} exceed models.yaml engine.max_num_seqs {limit}"
+        )
+    return None
+
+
+def _check_drafters(tier: "Tier") -> str | None:
+    if "early" in tier.phase1_measurement.counting.drafters and tier.models.primary.early_drafter is None:
+        return "phase1_measurement.yaml counting.drafters holds early, but models.yaml has no primary.early_drafter"
+    return None
+
+
+def _check_phase0_adapters(tier: "Tier") -> str | None:
+    unknown = [name for name in tier.phase0_runtime.adapters.names if name not in tier.adapter_pool.names]
+    if unknown:
+        return f"phase0_runtime.yaml adapters.names {unknown} are not in adapter_pool.yaml; name adapters of the pool"
+    return None
+
+
+def _check_ranks(tier: "Tier") -> str | None:
+    limit, timed = tier.models.engine.max_lora_rank, tier.phase1_measurement.step_time.lora_rank
+    # A published adapter's rank is known only once it is there.
+    ranks = {row.name: getattr(row, "rank", None) for row in tier.adapter_pool.adapters}
+    for name, rank in ranks.items():
+        if rank is not None and rank > limit:
+            return f"adapter_pool.yaml {name}: rank {rank} exceeds models.yaml engine.max_lora_rank {limit}"
+    if timed not in ranks.values() and None not in ranks.values():
+        known = ", ".join(map(str, sorted(set(ranks.values()))))
+        return (
+            f"phase1_measurement.yaml step_time.lora_rank {timed} is the rank of no adapter in adapter_pool.yaml, "
+            f"so nothing could be served while timing; its ranks are {known}"
+        )
+    return None
+
+
+def _check_prompt_hashes(tier: "Tier") -> str | None:
+    unknown = [d for d in tier.prompts.own_evaluation.sha256 if d not in tier.adapter_pool.domains]
+    missing = [d for d in tier.adapter_pool.domains if d not in tier.prompts.own_evaluation.sha256]
+    if unknown or missing:
+        return (
+            f"prompts.yaml own evaluation sha256 lists domains {unknown or missing} "
+            f"{'that no adapter has' if unknown else 'not, which adapter_pool.yaml uses'}; "
+            f"list exactly {', '.join(tier.adapter_pool.domains)}"
+        )
+    return None
+
+
+def _check_domains(tier: "Tier") -> str | None:
+    for row in tier.adapter_pool.adapters:
+        if hint := unknown_domain_hint(row.domain, with_chat=False):
+            return f"adapter_pool.yaml {row.name}: no domain {row.domain!r}; {hint}"
+    for entry in tier.prompts.sets:
+        for domain in entry.sha256:
+            if hint := unknown_domain_hint(domain, with_chat=entry.prompt_set == "common"):
+                return f"prompts.yaml {entry.prompt_set} {entry.role}: no domain {domain!r}; {hint}"
+    return None
+
+
+_CHECKS = (
+    _check_name,
+    _check_domains,
+    _check_level,
+    _check_depths,
+    _check_lengths,
+    _check_batches,
+    _check_drafters,
+    _check_phase0_adapters,
+    _check_ranks,
+    _check_prompt_hashes,
+)

@@ -1,0 +1,67 @@
+"""Does what was measured hold for this adapter: the same pair of models, its rank, the base that it was made for?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lora_spec.cost_model import CostModel
+from lora_spec.errors import ConfigError
+from lora_spec.features import AdapterFeatures
+from lora_spec.printing import printable
+
+Reason = tuple[str, str]
+
+
+def check_same_pair(predictor: Mapping[str, Any], cost_model: CostModel) -> None:
+    """Refuse a cost model whose times are those of other models than the predictor is about.
+
+    Parameters
+    ----------
+    predictor
+        The exported predictor or its context, with ``target_model`` and ``draft_model``.
+
+    Raises
+    ------
+    ConfigError
+        A name differs. A cost model that names no models is taken as it is.
+    """
+    engine = cost_model.context.get("engine")
+    named = engine if isinstance(engine, Mapping) else {}
+    for key, role in (("target_model", "target"), ("draft_model", "drafter")):
+        timed, expected = named.get(role), predictor.get(key)
+        if None not in (timed, expected) and timed != expected:
+            raise ConfigError(
+                f"the predictor is for {role} {printable(expected)}, the cost model was timed with "
+                f"{printable(timed)}; give the cost model of the same pair"
+            )
+
+
+def applicability_reasons(
+    features: AdapterFeatures, predictor: Mapping[str, Any], cost_model: CostModel | None
+) -> list[Reason]:
+    """Return remarks where the adapter lies outside what was measured; they change no action."""
+    return [*_rank_reasons(features, cost_model), *_base_reasons(features, predictor["target_model"])]
+
+
+def _rank_reasons(features: AdapterFeatures, cost_model: CostModel | None) -> list[Reason]:
+    timed = None if cost_model is None else cost_model.context.get("lora_rank")
+    rank = max((module.rank for module in features.inspection.modules), default=0)
+    if not isinstance(timed, int) or rank <= timed:
+        return []
+    message = f"the adapter has rank {rank}, step times were taken at rank {timed}: its steps may take longer"
+    return [("R_RANK_NOT_TIMED", message)]
+
+
+def _base_reasons(features: AdapterFeatures, target_model: str) -> list[Reason]:
+    told = (features.inspection.config or {}).get("base_model_name_or_path")
+    if not isinstance(told, str) or not told.strip("/ ") or _last(told) == _last(target_model):
+        return []
+    message = (
+        f"adapter_config.json names the base {printable(told)}, the predictor is about {printable(target_model)}: "
+        "check that they are one model"
+    )
+    return [("R_BASE_NAME_DIFFERS", message)]
+
+
+def _last(name: str) -> str:
+    """Return the last part of a repository or a path: who uploaded a model does not make it another one."""
+    return name.replace("\\", "/").rstrip("/ ").rpartition("/")[2].casefold()
