@@ -14,7 +14,7 @@ from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME
 from lora_spec.adapter.patterns import PatternTable
 from lora_spec.adapter.printing import printable
-from lora_spec.adapter.strict_json import StrictJsonError, parse_strict
+from lora_spec.strict_json import StrictJsonError, parse_strict
 from lora_spec.errors import AdapterError
 
 MAX_CONFIG_BYTES = 8 * 2**20
