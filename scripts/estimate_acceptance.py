@@ -2,31 +2,36 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from lora_spec.cli.script import json_flag, run_script
+from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.measurement.record_table import read_records
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.provenance import collect_provenance
-from lora_spec.results import write_result
+from lora_spec.results import naming, write_result
+
+
+def _summary(path: Path, settings: SummarySettings) -> dict[str, Any]:
+    with naming(path):
+        return summarise_record(read_records(path), settings)
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     settings = SummarySettings(**args.settings)
-    measured = [read_records(path) for path in args.records]
     write_result(
         args.output,
         kind="measured_acceptance",
         evidence="measured",
         tier=args.tier,
         provenance=collect_provenance(config=args.settings, seed=settings.seed),
-        payload={"adapters": [summarise_record(record, settings) for record in measured]},
+        payload={"adapters": [_summary(path, settings) for path in args.records]},
     )
 
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--records", type=Path, nargs="+", required=True, help="acceptance records, one per adapter")
-parser.add_argument("--settings", type=json_flag, required=True, help="how to estimate, JSON")
+add_json_flag(parser, "--settings", SummarySettings, help="how to estimate, JSON")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)
 

@@ -45,8 +45,9 @@ def naming(*paths: Path) -> Iterator[None]:
     try:
         yield
     except LoraSpecError as err:
-        names = ", ".join(map(str, paths))
-        if str(err).startswith(names):
+        rest = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        names = ", ".join(map(str, paths[:3])) + rest
+        if isinstance(err, ResultError) and str(err).startswith(names):
             raise
         raise ResultError(f"{names}: {err}") from err
 

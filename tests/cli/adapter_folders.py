@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 from lora_spec.cost_model import CostModel
 from lora_spec.features import features_record
 from lora_spec.predictors import fit_and_hold_out
-from lora_spec.records import AcceptanceCounts, PromptRecord
+from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
 from lora_spec.results import write_result
 
 DEPTHS = (0, 1, 2, 3, 4)
@@ -52,14 +52,14 @@ def rates_of(strength: float, depth: int) -> np.ndarray:
     return np.cumprod(1 / (1 + np.exp(-logits)))
 
 
-def _records(name: str, strength: float) -> list[dict]:
+def _records(name: str, strength: float) -> tuple[PromptRecord, ...]:
     records = []
     for arm, power in (("adapted", strength), ("base", 0.3)):
         for depth in DEPTHS[1:]:
             accepted = tuple(int(NUM_DRAFTS * a) for a in rates_of(power, depth))
             counts = AcceptanceCounts(NUM_DRAFTS, NUM_DRAFTS * depth, sum(accepted), accepted)
-            records.append(PromptRecord("p", "own", arm, name, counts, 1, (1,), "stop").to_dict())
-    return records
+            records.append(PromptRecord("p", "own", arm, name, counts, 1, (1,), "stop"))
+    return tuple(records)
 
 
 def write_predictor(
@@ -72,8 +72,7 @@ def write_predictor(
         adapter = write_adapter(folder / "pool" / name, strength, seed=index)
         features.append(features_record(adapter, name=name))
         sha256 = features[-1]["adapter"]["weights_sha256"]
-        record = {"adapter": name, "adapter_sha256": sha256, "max_depth": DEPTHS[-1], "live": []}
-        records.append({**record, "replay": _records(name, strength)})
+        records.append(AcceptanceRecord(name, sha256, _records(name, strength)))
         sources[name] = f"source-{index % num_sources}"
     fitted = fit_and_hold_out(
         features, records, gate=GATE | {"level": level}, sources=sources, target_model="target", draft_model="drafter"

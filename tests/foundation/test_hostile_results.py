@@ -16,7 +16,9 @@ from lora_spec.results import (
     write_result,
 )
 
-ENVELOPE = '{"schema_version": "1", "kind": "k", "evidence": "measured", "tier": "mini", "provenance": {}, "payload": %s}'
+ENVELOPE = (
+    '{"schema_version": "1", "kind": "k", "evidence": "measured", "tier": "mini", "provenance": {}, "payload": %s}'
+)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_an_output_never_replaces_what_is_no_file(tmp_path):
     (tmp_path / "link").symlink_to("fifo")
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "fifo", tmp_path / "link", tmp_path / "folder", Path("/dev/null"), Path(), tmp_path / ".."):
-        with pytest.raises(ResultError, match="replace|no name"):
+        with pytest.raises(ResultError, match=r"replace|no name"):
             write_bytes_atomically(path, b"")
     assert (tmp_path / "fifo").is_fifo()
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 from lora_spec.provenance import sha256_of_file
 from lora_spec.training.adapter_files import WEIGHTS_FILE, lora_config, write_adapter
 from lora_spec.training.recipe import AdapterRecipe
@@ -13,7 +13,7 @@ def zero_adapter(target_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_mo
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the row is not a control.
     """
     import torch
@@ -21,7 +21,7 @@ def zero_adapter(target_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_mo
     from transformers import AutoConfig, LlamaForCausalLM
 
     if row.stratum != "control":
-        raise TrainingError(f"adapter row '{row.name}' is '{row.stratum}', not a control: train it instead")
+        raise TrainingInputError(f"adapter row '{row.name}' is '{row.stratum}', not a control: train it instead")
     torch.manual_seed(row.seed)
     config = lora_config(row)
     model = get_peft_model(LlamaForCausalLM(AutoConfig.from_pretrained(target_dir)), config)
@@ -40,14 +40,14 @@ def scaled_adapter(parent_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the row names no parent, or the parent's files are not there.
     """
     from safetensors.torch import load_file
 
     weights = parent_dir / WEIGHTS_FILE
     if row.parent is None or not weights.is_file():
-        raise TrainingError(f"adapter row '{row.name}' scales parent '{row.parent}', but {weights} is not there")
+        raise TrainingInputError(f"adapter row '{row.name}' scales parent '{row.parent}', but {weights} is not there")
     tensors = {
         name: tensor.float() * row.scale if ".lora_B." in name else tensor
         for name, tensor in load_file(weights).items()

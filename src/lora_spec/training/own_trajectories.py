@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.engines import Engine, GenerationRequest
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 from lora_spec.training.chat_prompts import chat_prompts
 from lora_spec.training.trajectories import Generate, ShardPlan, plan_shards
 
@@ -45,12 +45,12 @@ def planned_shards(training: Mapping[str, Any], shards_dir: Path) -> list[Path]:
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         A shard is not there: the folder was written by another recipe, or by a run that was cut short.
     """
     paths = sorted(shards_dir / plan.name for plan in drafter_shard_plans(training))
     if missing := [path for path in paths if not path.exists()]:
-        raise TrainingError(
+        raise TrainingInputError(
             f"{missing[0]}: no such shard ({len(missing)} of {len(paths)} are missing); set trajectories to null in "
             "models.yaml, which lets the target write them"
         )

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 
 Stratum = Literal["benign", "moderate", "aggressive", "control"]
 
@@ -49,8 +49,8 @@ class AdapterRecipe:
         if self.parent is None and self.scale != 1.0:
             raise self._error("scale", "needs a parent, whose update it scales; name one or leave it at 1")
 
-    def _error(self, key: str, problem: str) -> TrainingError:
-        return TrainingError(f"adapter row '{self.name}': {key} = {getattr(self, key)!r} {problem}")
+    def _error(self, key: str, problem: str) -> TrainingInputError:
+        return TrainingInputError(f"adapter row '{self.name}': {key} = {getattr(self, key)!r} {problem}")
 
     @property
     def lora_scale(self) -> float:
@@ -70,16 +70,16 @@ class AdapterRecipe:
 
         Raises
         ------
-        TrainingError
+        TrainingInputError
             On an unknown or a missing key, or a value out of range.
         """
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(data) - known):
-            raise TrainingError(
+            raise TrainingInputError(
                 f"adapter row '{data.get('name')}': unknown keys {', '.join(unknown)}; "
                 f"known: {', '.join(sorted(known))}"
             )
         try:
             return cls(**data)
         except TypeError as error:
-            raise TrainingError(f"adapter row '{data.get('name')}': {error}; give every required key") from error
+            raise TrainingInputError(f"adapter row '{data.get('name')}': {error}; give every required key") from error
