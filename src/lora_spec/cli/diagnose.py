@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _diagnose(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from lora_spec.gate.diagnose import Refusal, diagnose
-    from lora_spec.provenance import collect_provenance
     from lora_spec.predictors.payload import read_predictor
+    from lora_spec.provenance import collect_provenance
 
     _check_numbers(args)
     evidence = ("measured", "synthetic-smoke") if args.allow_smoke else ("measured",)

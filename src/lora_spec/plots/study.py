@@ -109,9 +109,8 @@ def _check_same_adapters(study: Study, measured: Path, predictions: Path, *, mod
         raise ResultError(f"{predictions}: adapter {strangers[0]!r} was predicted but not measured; measure it")
     expected = {(name, m) for name in study.measured for m in ("measured", mode)}
     if others := sorted(set(study.verdicts) - expected):
-        raise ResultError(
-            f"verdict on {others[0][0]!r} in mode {others[0][1]}, which {measured} does not hold; remove it or measure the adapter"
-        )
+        name, other = others[0]
+        raise ResultError(f"verdict on {name!r} in mode {other}: {measured} knows no such adapter; remove the verdict")
 
 
 def _by_adapter_and_mode(paths: Sequence[Path], tier: str) -> dict[tuple[str, str], dict[str, Any]]:
