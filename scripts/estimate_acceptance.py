@@ -2,14 +2,21 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from lora_spec.cli.script import json_flag, run_script
+from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.joins import by_adapter
 from lora_spec.measurement.record_checks import ExpectedMeasurement
 from lora_spec.measurement.record_table import read_record_file
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.provenance import collect_provenance
-from lora_spec.results import write_result
+from lora_spec.records import AcceptanceRecord
+from lora_spec.results import naming, write_result
+
+
+def _summary(path: Path, record: AcceptanceRecord, settings: SummarySettings) -> dict[str, Any]:
+    with naming(path):
+        return summarise_record(record, settings)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -28,14 +35,16 @@ def main(args: argparse.Namespace) -> None:
         evidence="measured",
         tier=args.tier,
         provenance=collect_provenance(config={**args.settings, "expected": args.expected}, seed=settings.seed),
-        payload={"adapters": [summarise_record(record, settings) for record in measured]},
+        payload={
+            "adapters": [_summary(path, record, settings) for path, record in zip(args.records, measured, strict=True)]
+        },
     )
 
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--records", type=Path, nargs="+", required=True, help="acceptance records, one per adapter")
-parser.add_argument("--settings", type=json_flag, required=True, help="how to estimate, JSON")
-parser.add_argument("--expected", type=json_flag, required=True, help="prompts, engine and depth of the config, JSON")
+add_json_flag(parser, "--settings", SummarySettings, help="how to estimate, JSON")
+add_json_flag(parser, "--expected", ExpectedMeasurement, help="prompts, engine and depth of the config, JSON")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.adapter.digest import check_row_weights
-from lora_spec.cli.script import run_script
+from lora_spec.cli.script import adapter_name, run_script
 from lora_spec.features import features_record
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> None:
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--adapter", type=Path, required=True, help="adapter folder")
-parser.add_argument("--name", required=True, help="the adapter's name in the pool")
+parser.add_argument("--name", type=adapter_name, required=True, help="the adapter's name in the pool")
 parser.add_argument("--sha256", help="SHA-256 of the weights by the adapter's row, where the row has one")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)

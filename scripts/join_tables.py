@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import json_flag, run_script
-from lora_spec.plots.join import TABLES
+from lora_spec.cli.script import add_json_flag, run_script
+from lora_spec.cli.settings_flags import StudySettings
 from lora_spec.plots.saving import csv_bytes
-from lora_spec.plots.study import load_study
-from lora_spec.results import write_bytes_atomically
+from lora_spec.plots.study import load_study, tables_of
+from lora_spec.results import naming, write_all_atomically
 
 
 def main(args: argparse.Namespace) -> None:
@@ -21,15 +21,16 @@ def main(args: argparse.Namespace) -> None:
         effect_gate=args.effect_gate,
         settings=args.settings,
     )
-    for name, make in TABLES.items():
-        write_bytes_atomically(args.output_dir / f"{name}.csv", csv_bytes(make(study)))
+    with naming(args.measured, args.predictions, args.step_times):
+        tables = tables_of(study)
+    write_all_atomically({args.output_dir / f"{name}.csv": csv_bytes(table) for name, table in tables.items()})
 
 
 parser = argparse.ArgumentParser(description=__doc__)
 for flag in ("--measured", "--predictions", "--cost-model", "--step-times", "--effect-gate", "--output-dir"):
     parser.add_argument(flag, type=Path, required=True)
 parser.add_argument("--verdicts", type=Path, nargs="+", required=True)
-parser.add_argument("--settings", type=json_flag, required=True, help="tier, pool and gate, JSON")
+add_json_flag(parser, "--settings", StudySettings, help="tier, pool and gate, JSON")
 
 if __name__ == "__main__":
     run_script(parser, main)

@@ -8,7 +8,8 @@ that was stopped goes on with the first adapter whose record is not in --state.
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import named_path, run_script
+from lora_spec.cli.output import tell
+from lora_spec.cli.script import existing_folder, named_path, run_script
 from lora_spec.config import tier_holding
 from lora_spec.measurement.campaign import Folders, named_folders, plan_campaign
 from lora_spec.measurement.record_store import collect_into
@@ -26,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
     if not args.execute:
         path = args.output_dir / "plan.json"
         write_result(path, kind="phase1_plan", evidence="contract-only", payload=plan, **common)
-        print(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
+        tell(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
         return
     folders = Folders(args.target, args.drafter, named_folders(args.adapters), args.early_drafter)
     collect_into(args.output_dir, campaign, folders, state_dir=args.state or args.output_dir, **common)
@@ -37,9 +38,9 @@ parser.add_argument("--config", type=Path, required=True, help="phase1_measureme
 parser.add_argument("--execute", action="store_true", help="start the engine and measure")
 parser.add_argument("--live", action="store_true", help="confirm a subset by live counters with LoRA on")
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
-parser.add_argument("--target", type=Path, help="model folder of the target")
-parser.add_argument("--drafter", type=Path, help="model folder of the drafter")
-parser.add_argument("--early-drafter", type=Path, help="model folder of its early checkpoint, where that replays")
+parser.add_argument("--target", type=existing_folder, help="model folder of the target")
+parser.add_argument("--drafter", type=existing_folder, help="model folder of the drafter")
+parser.add_argument("--early-drafter", type=existing_folder, help="folder of its early checkpoint, where that replays")
 parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
 parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: the output)")
 parser.add_argument("--output-dir", type=Path, default=Path("results/phase1"), help="where plan or records go")

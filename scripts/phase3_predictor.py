@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import json_flag, run_script
-from lora_spec.joins import read_payloads
+from lora_spec.cli.script import add_json_flag, run_script
+from lora_spec.cli.settings_flags import PredictorSettings
+from lora_spec.features.payload import read_features
 from lora_spec.measurement.record_table import read_records
 from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.provenance import collect_provenance
@@ -14,7 +15,7 @@ from lora_spec.results import write_result
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     fitted = fit_and_hold_out(
-        read_payloads(args.features, "features", tier=args.tier),
+        [read_features(path, tier=args.tier) for path in args.features],
         [read_records(path, tier=args.tier) for path in args.records],
         gate=args.settings["gate"],
         sources=args.settings["domains"],
@@ -36,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--features", type=Path, nargs="+", required=True, help="one per adapter")
 parser.add_argument("--records", type=Path, nargs="+", required=True, help="acceptance records, one per adapter")
-parser.add_argument("--settings", type=json_flag, required=True, help="gate, pool and pair, JSON")
+add_json_flag(parser, "--settings", PredictorSettings, help="gate, pool and pair, JSON")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output-dir", type=Path, required=True)
 

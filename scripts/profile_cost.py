@@ -3,7 +3,11 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import json_flag, named_path, run_script
+from lora_spec.cli.output import tell
+from lora_spec.cli.script import add_json_flag, existing_folder, named_path, run_script
+from lora_spec.cli.settings_flags import PairNames
+from lora_spec.config.models import EngineConfig
+from lora_spec.config.phase1_measurement import StepTimeConfig
 from lora_spec.measurement.campaign import named_folders
 from lora_spec.measurement.cost_profile import profile_cost
 from lora_spec.provenance import collect_provenance
@@ -20,7 +24,7 @@ def main(args: argparse.Namespace) -> None:
         drafter=args.drafter,
         adapters=named_folders(args.adapters),
         names={"target": args.pair["target_model"], "drafter": args.pair["draft_model"]},
-        report=lambda line: print(line, flush=True),
+        report=tell,
     )
     write_result(
         args.output,
@@ -33,14 +37,12 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--target", type=Path, required=True, help="model folder of the target")
-parser.add_argument("--drafter", type=Path, required=True, help="model folder of the drafter")
+parser.add_argument("--target", type=existing_folder, required=True, help="model folder of the target")
+parser.add_argument("--drafter", type=existing_folder, required=True, help="model folder of the drafter")
 parser.add_argument("--adapters", type=named_path, nargs="+", required=True, help="NAME=FOLDER of adapters to serve")
-parser.add_argument(
-    "--settings", type=json_flag, required=True, help="step_time block of phase1_measurement.yaml, JSON"
-)
-parser.add_argument("--engine", type=json_flag, required=True, help="engine block of models.yaml, JSON")
-parser.add_argument("--pair", type=json_flag, required=True, help="names of target and drafter, JSON")
+add_json_flag(parser, "--settings", StepTimeConfig, help="step_time block of phase1_measurement.yaml, JSON")
+add_json_flag(parser, "--engine", EngineConfig, help="engine block of models.yaml, JSON")
+add_json_flag(parser, "--pair", PairNames, help="names of target and drafter, JSON")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)
 

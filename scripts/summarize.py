@@ -4,6 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
+from lora_spec.cli.output import say
 from lora_spec.cli.script import run_script
 from lora_spec.plots.schemas import VERDICT_TABLE
 from lora_spec.plots.verdict_table import verdict_table
@@ -12,16 +13,16 @@ from lora_spec.plots.verdict_table import verdict_table
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     folder = Path("results") / args.run
-    print(verdict_table(VERDICT_TABLE.read_csv(folder / "verdicts.csv")))
-    print()
+    say(verdict_table(VERDICT_TABLE.read_csv(folder / "verdicts.csv")))
+    say("")
     for figure in sorted((folder / "figures").glob("*.pdf")):
-        print(f"figure    {figure}  (.png and its table .csv beside it)")
+        say(f"figure    {figure}  (.png and its table .csv beside it)")
     for name, path in (("verdicts", folder / "verdicts"), ("report", folder / "report.html")):
         if path.exists():
-            print(f"{name:9} {path}")
+            say(f"{name:9} {path}")
     if args.started is not None:
         minutes, seconds = divmod(int(time.time()) - args.started, 60)
-        print(f"took      {minutes} min {seconds:02d} s")
+        say(f"took      {minutes} min {seconds:02d} s")
 
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -3,13 +3,15 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import json_flag, run_script
-from lora_spec.training.make_adapter import make_adapter
+from lora_spec.cli.script import add_json_flag, existing_folder, run_script
+from lora_spec.config.adapter_pool import Adapter
 from lora_spec.training.recipe import recipe_of_row
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
+    from lora_spec.training.make_adapter import make_adapter  # needs torch and PEFT
+
     make_adapter(
         args.target,
         recipe_of_row(args.row),
@@ -22,11 +24,11 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--target", type=Path, required=True, help="model folder of the target")
-parser.add_argument("--row", type=json_flag, required=True, help="the adapter's row of adapter_pool.yaml, JSON")
+parser.add_argument("--target", type=existing_folder, required=True, help="model folder of the target")
+add_json_flag(parser, "--row", Adapter, help="the adapter's row of adapter_pool.yaml, JSON")
 parser.add_argument("--base-model-name", required=True, help="what adapter_config.json calls the base")
-parser.add_argument("--answers", type=Path, help="the target's own trajectories, where the domain rewrites them")
-parser.add_argument("--parent", type=Path, help="adapter folder that a scaled or random row is derived from")
+parser.add_argument("--answers", type=existing_folder, help="the target's trajectories, where the domain rewrites them")
+parser.add_argument("--parent", type=existing_folder, help="folder that a scaled or random row is derived from")
 parser.add_argument("--num-threads", type=int, default=1, help="threads of torch; they decide the last bits")
 parser.add_argument("--output", type=Path, required=True, help="adapter folder to make")
 

@@ -3,14 +3,16 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import json_flag, run_script
+from lora_spec.cli.script import add_json_flag, existing_folder, run_script
+from lora_spec.cli.settings_flags import DrafterSettings
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
-from lora_spec.training.train_drafter import train_drafter
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
+    from lora_spec.training.train_drafter import train_drafter  # needs torch
+
     curve = train_drafter(
         args.target,
         args.trajectories,
@@ -31,9 +33,9 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--target", type=Path, required=True, help="model folder of the target")
-parser.add_argument("--trajectories", type=Path, required=True, help="folder with the shards of trajectories")
-parser.add_argument("--settings", type=json_flag, required=True, help="drafter block of models.yaml, JSON")
+parser.add_argument("--target", type=existing_folder, required=True, help="model folder of the target")
+parser.add_argument("--trajectories", type=existing_folder, required=True, help="shards of trajectories")
+add_json_flag(parser, "--settings", DrafterSettings, help="drafter block of models.yaml, JSON")
 parser.add_argument("--state", type=Path, required=True, help="folder where weights and moments survive a kill")
 parser.add_argument("--output", type=Path, required=True, help="safetensors file for the trained layers")
 parser.add_argument("--early-output", type=Path, required=True, help="the same at the first checkpoint")

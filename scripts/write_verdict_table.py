@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import run_script
+from lora_spec.cli.script import file_stem, run_script
 from lora_spec.plots.schemas import VERDICT_TABLE
 from lora_spec.plots.verdict_table import save_verdict_table
 
@@ -15,7 +15,7 @@ def main(args: argparse.Namespace) -> None:
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--table", type=Path, required=True, help="verdict table, CSV")
-parser.add_argument("--stem", type=Path, required=True, help="path of the outputs without their endings")
+parser.add_argument("--stem", type=file_stem, required=True, help="path of the outputs without their endings")
 
 if __name__ == "__main__":
     run_script(parser, main)

@@ -8,6 +8,7 @@ LoraSpecError
 ├── EngineError        an engine refused, died, or cannot do what was asked
 ├── MeasurementError   a measurement contradicts itself and must not be averaged away
 ├── TrainingError      an adapter or a drafter could not be trained or assembled
+│   └── TrainingInputError  ... because of what was given, which makes it a ConfigError too
 ├── PredictorError     an exported predictor is broken or does not fit the features
 └── PolicyError        a policy file names what the engine does not have
 
@@ -51,6 +52,10 @@ class MeasurementError(LoraSpecError):
 
 class TrainingError(LoraSpecError):
     """An adapter or a drafter could not be trained or assembled."""
+
+
+class TrainingInputError(TrainingError, ConfigError):
+    """A row, a domain or a file given to a training names what is not there or cannot be: nothing was run."""
 
 
 class PredictorError(LoraSpecError):

@@ -114,6 +114,14 @@ def _cpu_model() -> str | None:
     return names[0] if names else None
 
 
+def _num_threads() -> int | str | None:
+    """Return OMP_NUM_THREADS: a number, or the text as given where OpenMP takes more (``4,2``, one per level)."""
+    text = os.environ.get("OMP_NUM_THREADS")
+    if text is None:
+        return os.cpu_count()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
+
+
 def runtime_metadata() -> dict[str, Any]:
     """Return versions, processor, threads and accelerator of this process, without importing torch or vLLM."""
     return {
@@ -121,7 +129,7 @@ def runtime_metadata() -> dict[str, Any]:
         "platform": platform.platform(),
         "cpu_model": _cpu_model(),
         "num_cpus": os.cpu_count(),
-        "num_threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+        "num_threads": _num_threads(),
         "gpus": sorted(path.name for path in Path("/dev").glob("nvidia[0-9]*")),
         "versions": _versions(),
     }

@@ -3,6 +3,7 @@
 Knows nothing of files, engines or models. Fractions lie in [0, 1]; times end in ``_ms`` or ``_s``.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -18,6 +19,8 @@ Role = Literal["fit", "calibration", "evaluation"]
 Source = Literal["live", "replay"]
 Weights = Literal["lora", "merged"]
 Context = Literal["own", "base"]
+
+_ROUNDING = 1e-9  # numbers that are equal by their meaning may differ by this once computed
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,13 @@ class StepTimeCell:
     load_before: float
     load_after: float
 
+    def __post_init__(self) -> None:
+        cell = f"K={self.num_speculative_tokens}, batch {self.batch_size}, trial {self.trial}"
+        if self.num_speculative_tokens < 0 or self.batch_size < 1 or min(self.trial, self.lora_rank) < 0:
+            raise MeasurementError(f"{cell}, rank {self.lora_rank}: no such cell can be timed; measure it again")
+        if not self.step_ms or not all(0 < step < math.inf for step in self.step_ms):
+            raise MeasurementError(f"{cell}: no steps, or a step of no duration; measure it again")
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return asdict(self)
@@ -191,6 +201,20 @@ class Interval:
     upper: float
     level: float
 
+    def __post_init__(self) -> None:
+        slack = _ROUNDING * max(1.0, abs(self.estimate))
+        is_ordered = self.lower - slack <= self.estimate <= self.upper + slack
+        if not (is_ordered and math.isfinite(self.lower) and math.isfinite(self.upper) and 0 <= self.level <= 1):
+            raise MeasurementError(
+                f"interval {self.lower} to {self.upper} around {self.estimate} at level {self.level} is impossible: "
+                "bounds must be finite and hold the estimate; compute it again"
+            )
+
+    @classmethod
+    def around(cls, estimate: float, lower: float, upper: float, level: float) -> "Interval":
+        """Return the interval, stretched where resampling left the estimate outside."""
+        return cls(estimate, min(lower, estimate), max(upper, estimate), level)
+
 
 @dataclass(frozen=True)
 class AcceptanceEstimate:
@@ -208,6 +232,22 @@ class AcceptanceEstimate:
     acceptance_length_by_depth: tuple[Interval, ...]
     is_out_of_distribution: bool = False
     reasons: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        bounds = (self.lower, self.acceptance_rate_per_pos, self.upper)
+        if not self.acceptance_rate_per_pos or {len(part) for part in bounds} != {len(self.acceptance_length_by_depth)}:
+            raise MeasurementError("acceptance rates, bounds and lengths are not of one depth; estimate them again")
+        for rates in bounds:
+            if any(later > rate + _ROUNDING for rate, later in zip((1.0, *rates), (*rates, 0.0), strict=True)):
+                raise MeasurementError(f"acceptance rates {rates} must be fractions that fall; estimate them again")
+        if any(not low - _ROUNDING <= rate <= high + _ROUNDING for low, rate, high in zip(*bounds, strict=True)):
+            raise MeasurementError("an acceptance rate lies outside its bounds; estimate the acceptance again")
+        for depth, length in enumerate(self.acceptance_length_by_depth, start=1):
+            if length.lower < 1 - _ROUNDING or length.upper > depth + 1 + _ROUNDING:
+                raise MeasurementError(
+                    f"acceptance length {length.lower} to {length.upper} at K={depth} is impossible: it lies within "
+                    f"1 to {depth + 1}; estimate it again"
+                )
 
     def acceptance_length(self, num_speculative_tokens: int) -> Interval:
         """Return E_K with its interval for K = 0..max depth; E_0 is exactly 1."""

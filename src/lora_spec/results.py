@@ -3,19 +3,25 @@
 import json
 import os
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lora_spec.errors import EvidenceError, ResultError
+from lora_spec.errors import EvidenceError, LoraSpecError, ResultError
 from lora_spec.records import Evidence
+from lora_spec.regular_file import kind_if_irregular, read_regular_file
+from lora_spec.strict_json import StrictJsonError, parse_own
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA_VERSION = "1"
+MAX_JSON_BYTES = 64 << 20
+MAX_TABLE_BYTES = 256 << 20
 _ENVELOPE_KEYS = {"schema_version", "kind", "evidence", "tier", "provenance", "payload"}
+_TABLE_KEY = b"lora_spec"
 
 
 @dataclass(frozen=True)
@@ -30,10 +36,47 @@ class Result:
     path: Path
 
 
+@contextmanager
+def naming(*paths: Path) -> Iterator[None]:
+    """Put the files' names before the message of an error that their contents cause, and call it a ResultError.
+
+    For readers alone: whatever is wrong inside the block is wrong in the files.
+    """
+    try:
+        yield
+    except LoraSpecError as err:
+        rest = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        names = ", ".join(map(str, paths[:3])) + rest
+        if isinstance(err, ResultError) and str(err).startswith(names):
+            raise
+        raise ResultError(f"{names}: {err}") from err
+
+
+def refuse_irregular_target(path: Path) -> None:
+    """Refuse to replace what is no file, and a path without a name.
+
+    Raises
+    ------
+    ResultError
+        The path names a folder, FIFO or device, or nothing at all.
+    """
+    if not path.name or path.name == "..":
+        raise ResultError(f"'{path}': is no name of a file; say where the output goes")
+    if kind := kind_if_irregular(path):
+        raise ResultError(f"{path}: is {kind}, which an output must not replace; name a file")
+
+
 def write_bytes_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that no reader ever sees a part of it: temporary neighbour, fsync, rename."""
+    """Write a file so that no reader ever sees a part of it: temporary neighbour, fsync, rename.
+
+    Raises
+    ------
+    ResultError
+        Something that is no regular file stands there.
+    """
+    refuse_irregular_target(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:60]}.", suffix=".part")
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -47,10 +90,22 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
         raise
 
 
+def write_all_atomically(files: Mapping[Path, bytes]) -> None:
+    """Write several files, each atomically, and none before every target is known to be writable as a file."""
+    for path in files:
+        refuse_irregular_target(path)
+    for path, data in files.items():
+        write_bytes_atomically(path, data)
+
+
 def write_json_atomically(path: Path, data: Any) -> None:
     """Write JSON (strict: no NaN) with a final line end, atomically."""
-    text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False)
-    write_bytes_atomically(path, (text + "\n").encode())
+    write_bytes_atomically(path, json_bytes(data))
+
+
+def json_bytes(data: Any) -> bytes:
+    """Return JSON (strict: no NaN) with a final line end, as all results are written."""
+    return (json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
 def write_result(
@@ -72,22 +127,27 @@ def _envelope(kind: str, evidence: Evidence, tier: str, provenance: dict[str, An
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON in a file.
+    """Return the strict JSON in a regular file of at most 64 MiB.
 
     Raises
     ------
     ResultError
-        The file is missing or not JSON.
+        The file is missing, no file, too large or not JSON.
     """
     try:
-        return json.loads(path.read_text())
-    except FileNotFoundError as err:
-        raise ResultError(f"{path}: no such result; run the workflow step that writes it") from err
-    except (OSError, ValueError) as err:
+        return parse_own(_bytes_of(path, MAX_JSON_BYTES))
+    except StrictJsonError as err:
         raise ResultError(f"{path}: not a readable result ({err}); delete it and run its step again") from err
 
 
-_TABLE_KEY = b"lora_spec"
+def _bytes_of(path: Path, max_bytes: int) -> bytes:
+    try:
+        return read_regular_file(path, max_bytes)
+    except FileNotFoundError as err:
+        raise ResultError(f"{path}: no such result; run the workflow step that writes it") from err
+    except (OSError, ValueError) as err:  # a NUL in a path is a ValueError
+        reason = getattr(err, "strerror", None) or err
+        raise ResultError(f"{path}: not a readable result ({reason}); check the path") from err
 
 
 def write_table_result(
@@ -124,13 +184,13 @@ def read_table_result(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    data = _bytes_of(path, MAX_TABLE_BYTES)
     try:
-        table = pq.read_table(path)
-        envelope = json.loads((table.schema.metadata or {})[_TABLE_KEY])
-    except FileNotFoundError as err:
-        raise ResultError(f"{path}: no such result; run the workflow step that writes it") from err
+        table = pq.read_table(pa.BufferReader(data))
+        envelope = parse_own((table.schema.metadata or {})[_TABLE_KEY])
     except (OSError, ValueError, KeyError, pa.ArrowException) as err:
-        raise ResultError(f"{path}: not a readable table result ({err}); delete it and run its step again") from err
+        reason = " ".join(str(err).split())
+        raise ResultError(f"{path}: not a readable table result ({reason}); delete it and run its step again") from err
     return _checked(path, envelope, kind, evidence), table.replace_schema_metadata(None)
 
 
@@ -159,4 +219,6 @@ def _checked(path: Path, envelope: Any, kind: str, evidence: Collection[Evidence
             f"{path}: evidence is {envelope['evidence']!r}, needed is {' or '.join(evidence)}; "
             "run the measurement that makes it"
         )
+    if not isinstance(envelope["tier"], str) or not isinstance(envelope["provenance"], dict):
+        raise ResultError(f"{path}: tier is no text or provenance no object; delete it and run its step again")
     return Result(path=path, **{key: envelope[key] for key in _ENVELOPE_KEYS - {"schema_version"}})

@@ -4,8 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from lora_spec import provenance
-from lora_spec.provenance import code_digest, code_files, collect_provenance, sha256_of_json
+from lora_spec.provenance import code_digest, code_files, collect_provenance, runtime_metadata, sha256_of_json
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,3 +62,9 @@ def test_collecting_provenance_imports_neither_torch_nor_vllm():
         "sys.exit(any(name in sys.modules for name in ('torch', 'vllm')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("text", "recorded"), [("4", 4), ("4,2", "4,2"), ("", "")])
+def test_number_of_threads_is_recorded_as_given(monkeypatch, text, recorded):
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert runtime_metadata()["num_threads"] == recorded

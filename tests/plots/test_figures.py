@@ -136,7 +136,7 @@ def test_a_name_with_a_formula_in_it_is_shown_as_it_is():
 def test_a_map_without_adapters_is_refused():
     frame = frames.decision_map()
     with pytest.raises(ResultError, match="both kinds"):
-        FIGURES["decision_map"].draw(frame[frame["kind"] == "cell"])
+        FIGURES["decision_map"].draw(frames.recounted(frame[frame["kind"] == "cell"]))
 
 
 @pytest.mark.parametrize(("action", "depth"), [("abstain", None), ("red", 0)])
@@ -157,7 +157,7 @@ def test_speedups_that_all_tie_cross_nowhere():
 def test_loads_with_different_adapters_are_refused():
     frame = frames.rank_disagreement()
     with pytest.raises(ResultError, match="every-word-prefixed"):
-        FIGURES["rank_disagreement"].draw(frame.iloc[:-1])
+        FIGURES["rank_disagreement"].draw(frames.recounted(frame.iloc[:-1]))
 
 
 def test_an_unknown_figure_is_named_with_the_known_ones():

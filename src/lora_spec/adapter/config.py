@@ -13,9 +13,9 @@ from lora_spec.adapter.files import read_whole
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME
 from lora_spec.adapter.patterns import PatternTable
-from lora_spec.adapter.strict_json import StrictJsonError, parse_strict
 from lora_spec.errors import AdapterError
 from lora_spec.printing import printable
+from lora_spec.strict_json import StrictJsonError, parse_strict
 
 MAX_CONFIG_BYTES = 8 * 2**20
 DEFAULT_RANK = 8

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from lora_spec.adapter.dtypes import BITS
 from lora_spec.adapter.files import RegularFile
-from lora_spec.adapter.strict_json import StrictJsonError, refuse_repeated_keys
 from lora_spec.errors import AdapterError
 from lora_spec.printing import printable
+from lora_spec.strict_json import StrictJsonError, refuse_repeated_keys
 
 # The format allows 100 MB; 37,000 tensors need 7 MB, so more than this is a bomb or no header at all.
 MAX_HEADER_BYTES = 32 * 2**20

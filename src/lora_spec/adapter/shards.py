@@ -8,9 +8,9 @@ from lora_spec.adapter.files import RegularFile, read_whole
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import INDEX_NAME, WEIGHTS_NAME, Folder
 from lora_spec.adapter.header import TensorEntry, looks_like_safetensors, read_header
-from lora_spec.adapter.strict_json import StrictJsonError, parse_strict
 from lora_spec.errors import AdapterError
 from lora_spec.printing import has_unsafe_characters, printable
+from lora_spec.strict_json import StrictJsonError, parse_strict
 
 MAX_SHARDS = 512
 _MAX_INDEX_BYTES = 32 * 2**20

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lora_spec.cli import exit_codes
-from lora_spec.cli.output import print_json, tell
-from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError
+from lora_spec.cli.output import json_line, print_json, say, tell
+from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError, PredictorError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from lora_spec.gate import GateSettings
+    from lora_spec.records import Evidence
     from lora_spec.results import Result
 
 _REASONS_TOLD = 4
@@ -36,6 +39,9 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         outcome, data = _diagnose(args)
+        answer, told = json_line(data), describe(data, str(args.folder))
+    except PredictorError as err:
+        return _report(f"{args.predictor}: {err}", exit_codes.WRONG_INPUT)
     except LoraSpecError as err:
         is_failed_run = isinstance(err, EngineError | MeasurementError)
         return _report(str(err), exit_codes.FAILED if is_failed_run else exit_codes.WRONG_INPUT)
@@ -43,20 +49,20 @@ def run(args: argparse.Namespace) -> int:
         return _report("an input is nested too deep to be one of ours; check the paths", exit_codes.WRONG_INPUT)
     except Exception as err:  # the contract of this command is one JSON object and no traceback, whatever happens
         return _report(f"unforeseen {type(err).__name__}: {err}; please report it", exit_codes.FAILED)
-    print_json(data)
-    tell(describe(data, str(args.folder)))
+    say(answer)
+    tell(told)
     return outcome
 
 
 def _diagnose(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     from lora_spec.gate.diagnose import Refusal, diagnose
+    from lora_spec.predictors.payload import read_predictor
     from lora_spec.provenance import collect_provenance
-    from lora_spec.results import read_result
 
     _check_numbers(args)
     evidence = ("measured", "synthetic-smoke") if args.allow_smoke else ("measured",)
-    predictor = read_result(args.predictor, "predictor", evidence=evidence)
-    cost_model = read_result(args.cost_model, "cost_model", evidence=evidence) if args.cost_model else None
+    predictor = read_predictor(args.predictor, evidence=evidence)
+    cost_model = _cost_model(args, evidence)
     found = diagnose(
         args.folder,
         predictor,
@@ -70,6 +76,14 @@ def _diagnose(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
     return exit_codes.ABSTAIN if found.action == "abstain" else exit_codes.OK, found.to_dict()
 
 
+def _cost_model(args: argparse.Namespace, evidence: "Collection[Evidence]") -> "Result | None":
+    if args.cost_model is None:
+        return None
+    from lora_spec.cost_model.payload import read_cost_model_result
+
+    return read_cost_model_result(args.cost_model, evidence=evidence)
+
+
 def _check_numbers(args: argparse.Namespace) -> None:
     if args.load_batch_size is not None and not 1 <= args.load_batch_size < float("inf"):
         raise ConfigError(f"--load-batch-size {args.load_batch_size}: it is a number of requests, at least 1")
@@ -80,15 +94,16 @@ def _check_numbers(args: argparse.Namespace) -> None:
 def _settings(args: argparse.Namespace, predictor: "Result") -> "GateSettings":
     from lora_spec.gate import gate_settings
     from lora_spec.gate.diagnose import default_settings
-    from lora_spec.predictors.exported import check_exported
+    from lora_spec.regular_file import kind_if_irregular
 
     if args.gate is None:
-        check_exported(predictor.payload)
         settings = default_settings(predictor.payload)
     else:
         from lora_spec.config import read_config
         from lora_spec.config.gate import GateConfig
 
+        if kind := kind_if_irregular(args.gate):
+            raise ConfigError(f"{args.gate}: is {kind}; give a gate.yaml")
         settings = gate_settings(read_config(args.gate, GateConfig).to_dict())
     if args.load_batch_size is None:
         return settings

@@ -143,7 +143,7 @@ class Progress:
     def __init__(self, total: int) -> None:
         self._counts = {"ok": 0, "abstain": 0, "error": 0}
         self._bar: Any = None
-        if sys.stderr.isatty() and total > 1:
+        if sys.stderr is not None and sys.stderr.isatty() and total > 1:
             # Imported here: one adapter, or a pipe, needs no bar.
             from tqdm import tqdm
 

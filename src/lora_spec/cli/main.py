@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from lora_spec.cli import exit_codes
@@ -49,19 +50,24 @@ def build_parser(chosen: str | None) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_stderr()
     try:
         return _run(words)
     except LoraSpecError as err:
         return _report(err, as_json="--json" in words)
     except BrokenPipeError:
         # The reader (head, less) has gone: not our fault, and nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         return exit_codes.OK
+    except OSError as err:
+        _say_on_stderr(f"the answer could not be written ({err.strerror or err})")
+        _abandon_stdout()
+        return exit_codes.FAILED
     except KeyboardInterrupt:
-        sys.stderr.write("lora-spec: interrupted\n")
+        _say_on_stderr("interrupted")
         return 130
     except RecursionError:
-        sys.stderr.write("lora-spec: the input is nested too deep\n")
+        _say_on_stderr("the input is nested too deep")
         return exit_codes.WRONG_INPUT
 
 
@@ -70,7 +76,7 @@ def _run(words: list[str]) -> int:
     try:
         parser = build_parser(chosen)
     except ModuleNotFoundError as err:
-        sys.stderr.write(f"lora-spec: {chosen} needs {err.name}, which is not installed\n")
+        _say_on_stderr(f"{chosen} needs {err.name}, which is not installed")
         return exit_codes.WRONG_INPUT
     try:
         args = parser.parse_args(words)
@@ -79,14 +85,35 @@ def _run(words: list[str]) -> int:
     if args.version:
         from lora_spec import __version__
 
-        sys.stdout.write(f"lora-spec {__version__}\n")
+        if sys.stdout is not None:
+            sys.stdout.write(f"lora-spec {__version__}\n")
         return exit_codes.OK
     if args.command is None:
         parser.print_help(sys.stderr)
         return exit_codes.WRONG_INPUT
     code = args.run(args)
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return code
+
+
+def _open_stderr() -> None:
+    """Give a process that was started with a closed stderr one that goes nowhere: else argparse writes on stdout."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end, as the one it stands for
+
+
+def _say_on_stderr(text: str) -> None:
+    from lora_spec.cli.output import tell
+
+    tell(f"lora-spec: {text}")
+
+
+def _abandon_stdout() -> None:
+    from lora_spec.cli.output import abandon
+
+    if sys.stdout is not None:
+        abandon(sys.stdout)
 
 
 def _report(err: LoraSpecError, *, as_json: bool) -> int:

@@ -1,21 +1,22 @@
 """What every script of the workflow shares: flags that hold JSON, and errors as one line with an exit code."""
 
 import argparse
-import json
+import errno
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lora_spec.errors import EngineError, LoraSpecError, MeasurementError, TrainingError
+from lora_spec.cli.output import abandon, flush_answer, tell
+from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError, TrainingError
 
 EXIT_FAILED_RUN = 1
 EXIT_WRONG_INPUT = 2
 
-
-def json_flag(text: str) -> Any:
-    """Parse a flag's JSON value; argparse turns the ValueError into a usage error."""
-    return json.loads(text)
+_SERVING_PACKAGES = ("torch", "vllm", "transformers", "peft", "pyarrow", "gguf", "accelerate")
+# Where the system is at fault and not what was asked for: the disk is full or broken, memory or files ran out.
+_FAILURES = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 def run_script(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
@@ -24,18 +25,92 @@ def run_script(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespa
     Only errors that a user can cause or mend become one line; a fault of our own keeps its traceback, since
     it belongs in the rule's log.
     """
-    args = parser.parse_args()
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end, as the one it stands for
     try:
-        main(args)
-    except LoraSpecError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        main(parser.parse_args())
+        flush_answer()
+    except BrokenPipeError:
+        abandon(sys.stdout)  # the reader (head, less) has gone, and what files the script writes is written
+        sys.exit(EXIT_FAILED_RUN)
+    except (LoraSpecError, OSError, UnicodeError, RecursionError, MemoryError, ModuleNotFoundError) as error:
+        message, code = _told(error)
+        tell(f"{parser.prog}: {message}")
+        if isinstance(error, OSError) and sys.stdout is not None:
+            abandon(sys.stdout)
+        sys.exit(code)
+
+
+def _told(error: BaseException) -> tuple[str, int]:
+    """Return the one line for an error and its exit code."""
+    if isinstance(error, LoraSpecError):
         is_failed_run = isinstance(error, EngineError | MeasurementError | TrainingError)
-        sys.exit(EXIT_FAILED_RUN if is_failed_run else EXIT_WRONG_INPUT)
+        is_failed_run = is_failed_run and not isinstance(error, ConfigError)
+        return " ".join(str(error).split()), EXIT_FAILED_RUN if is_failed_run else EXIT_WRONG_INPUT
+    if isinstance(error, ModuleNotFoundError):
+        return _told_missing(error)
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        code = EXIT_FAILED_RUN if error.errno in _FAILURES or not error.filename else EXIT_WRONG_INPUT
+        return f"{where}{error.strerror or error}; check the path and the disk", code
+    if isinstance(error, RecursionError):
+        return "an input is nested too deep to be one of ours; check the paths", EXIT_WRONG_INPUT
+    if isinstance(error, MemoryError):
+        return "memory ran out; run it alone or on a larger machine", EXIT_FAILED_RUN
+    return f"a name or a text is no UTF-8 ({error}); rename or rewrite it", EXIT_WRONG_INPUT
+
+
+def _told_missing(error: ModuleNotFoundError) -> tuple[str, int]:
+    if (error.name or "").partition(".")[0] not in _SERVING_PACKAGES:
+        raise error
+    return f"{error.name} is not in this environment; run it with .venv-serving/bin/python", EXIT_WRONG_INPUT
+
+
+def add_json_flag(parser: argparse.ArgumentParser, flag: str, kind: Any, *, help: str) -> None:
+    """Declare a required flag whose JSON value must be of a type; the script gets the plain value as it was given."""
+
+    def parse(text: str) -> Any:
+        from lora_spec.strict_json import StrictJsonError, parse_own
+        from lora_spec.typed import check_type
+
+        try:
+            data = parse_own(text.encode())
+        except (StrictJsonError, UnicodeError) as error:
+            raise ConfigError(f"{flag}: not JSON ({error}); pass one JSON value") from error
+        check_type(kind, data, flag, error=ConfigError)
+        return data
+
+    parser.add_argument(flag, type=parse, required=True, help=help)
+
+
+def adapter_name(text: str) -> str:
+    """Parse a name that becomes a file name, by the rule of the config files."""
+    from lora_spec.typed import AdapterName, check_type
+
+    check_type(AdapterName, text, "name of an adapter", error=ConfigError)
+    return text
+
+
+def existing_folder(text: str) -> Path:
+    """Parse the path of a folder that must be there."""
+    path = Path(text)
+    try:
+        is_there = bool(text) and path.is_dir()
+    except (OSError, ValueError):
+        is_there = False
+    if not is_there:
+        raise ConfigError(f"{text[:400]!r}: no such folder; run the step that makes it, or correct the path")
+    return path
 
 
 def named_path(text: str) -> tuple[str, Path]:
-    """Parse ``NAME=PATH``; argparse turns the ValueError into a usage error."""
-    name, separator, path = text.partition("=")
-    if not (name and separator and path):
-        raise ValueError(text)
-    return name, Path(path)
+    """Parse ``NAME=FOLDER`` for a folder that must be there."""
+    name, _, path = text.partition("=")
+    return adapter_name(name), existing_folder(path)
+
+
+def file_stem(text: str) -> Path:
+    """Parse the path of outputs without their endings."""
+    if text.endswith("/") or Path(text).name in ("", ".."):
+        raise ConfigError(f"{text!r}: ends in no name; give a path to which .txt and the like can be added")
+    return Path(text)

@@ -32,7 +32,7 @@ def fit_cost_model(
     Raises
     ------
     MeasurementError
-        No cells, a cell without steps, trials that do not cover every depth and batch size, or two LoRA ranks.
+        No cells, trials that do not cover every depth and batch size, or two LoRA ranks.
     """
     ranks = {cell.lora_rank for cell in cells}
     if len(ranks) != 1:
@@ -62,11 +62,6 @@ def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
     """Return steps by (K, B) and trial, and the trials; every cell must have every trial."""
     steps: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
-        if not cell.step_ms or min(cell.step_ms) <= 0:
-            raise MeasurementError(
-                f"K={cell.num_speculative_tokens}, batch {cell.batch_size}, trial {cell.trial}: "
-                "no steps, or a step of no duration; measure it again"
-            )
         if cell.trial in steps[cell.num_speculative_tokens, cell.batch_size]:
             raise MeasurementError(
                 f"K={cell.num_speculative_tokens}, batch {cell.batch_size}, trial {cell.trial}: stands twice; one of "

@@ -19,6 +19,9 @@ SCHEMA_VERSION = "1"
 # Times are the well-known side: their interval is taken wide so that the product's level is nearly the acceptance's.
 DEFAULT_TIME_LEVEL = 0.99
 
+# No step takes less than a nanosecond or more than a day; ratios of times within stay finite.
+_LEAST_MS, _MOST_MS = 1e-6, 1e8
+
 
 @dataclass(frozen=True)
 class CostEstimate:
@@ -64,7 +67,7 @@ class CostModel:
                 f"cost model: times of shape {self.median_ms.shape} and draws of {self.draws_ms.shape} do not fit "
                 f"{shape[0]} depths x {shape[1]} batch sizes; fit the cost model again"
             )
-        if not (np.all(self.median_ms > 0) and np.all(self.draws_ms > 0) and np.all(np.isfinite(self.draws_ms))):
+        if not all(np.all((times > _LEAST_MS) & (times < _MOST_MS)) for times in (self.median_ms, self.draws_ms)):
             raise ResultError("cost model: a step time is not positive and finite; measure the step times again")
 
     @cached_property
@@ -230,7 +233,9 @@ class CostModel:
 
 
 def _integers(values: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(int(value) for value in values)
+    if not all(type(value) is int for value in values):
+        raise TypeError(f"{values!r} holds something else than whole numbers")
+    return tuple(values)
 
 
 def _percentile_interval(estimate: float, draws: Array, level: float) -> Interval:

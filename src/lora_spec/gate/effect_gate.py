@@ -155,7 +155,7 @@ def goodput_loss_of(
     (kept_estimate, kept_draws), (best_estimate, best_draws) = (_total(part) for part in (kept, best))
     estimate, values = 1 - kept_estimate / best_estimate, 1 - kept_draws / best_draws
     lower, upper = np.quantile(values, [(1 - rule.level) / 2, (1 + rule.level) / 2])
-    return Interval(estimate, float(lower), float(upper), rule.level)
+    return Interval.around(estimate, float(lower), float(upper), rule.level)
 
 
 def _total(parts: Sequence[tuple[float, Array]]) -> tuple[float, Array]:

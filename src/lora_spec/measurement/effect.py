@@ -167,4 +167,4 @@ def _bootstrap(
     draws = statistic(weights @ table)
     tails = [(1 - level) / 2, (1 + level) / 2]
     lower, upper = np.quantile(draws, tails)
-    return Interval(float(statistic(table.sum(axis=0)[None])[0]), float(lower), float(upper), level)
+    return Interval.around(float(statistic(table.sum(axis=0)[None])[0]), float(lower), float(upper), level)

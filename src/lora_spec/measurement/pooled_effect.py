@@ -107,7 +107,9 @@ def _effect(
         raise MeasurementError(f"{names}: some resamples hold no base acceptance or no drafts; measure more prompts")
     estimate, values = float(statistic(total[None])[0]), statistic(drawn)
     lower, upper = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return Effect(Interval(estimate, float(lower), float(upper), level), _p_value(values), _detectable(values, level))
+    return Effect(
+        Interval.around(estimate, float(lower), float(upper), level), _p_value(values), _detectable(values, level)
+    )
 
 
 def _p_value(values: Array) -> float:

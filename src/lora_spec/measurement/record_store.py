@@ -42,4 +42,4 @@ def _inputs_of(path: Path) -> str | None:
         result, _ = read_table_result(path, KIND)
     except ResultError:
         return None
-    return result.payload.get("inputs_sha256")
+    return result.payload.get("inputs_sha256") if isinstance(result.payload, dict) else None

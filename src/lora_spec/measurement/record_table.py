@@ -8,16 +8,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import TypedDict
+
 from lora_spec.errors import MeasurementError, ResultError
 from lora_spec.joins import check_tier
 from lora_spec.measurement.record_checks import check_record
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord, Role
 from lora_spec.results import Result, read_table_result, write_table_result
+from lora_spec.typed import AdapterName, check_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 KIND = "acceptance_records"
+_NAME_KEYS = ("adapter", "adapter_sha256")
 _COUNT_COLUMNS = ("num_drafts", "num_draft_tokens", "num_accepted_tokens", "num_accepted_tokens_per_pos")
 _TYPES = {
     "adapter": "string",
@@ -43,6 +47,13 @@ _TYPES = {
     "e2el_ms": "float64",
 }
 _NULLABLE = {"adapter", "num_steps", "e2el_ms", "output_token_ids"}
+
+
+class RecordNames(TypedDict):
+    """What of the payload says which weights the records are of."""
+
+    adapter: AdapterName
+    adapter_sha256: str
 
 
 def declared_schema() -> "pa.Schema":
@@ -99,6 +110,10 @@ def read_record_file(
     if not table.schema.equals(declared_schema()):
         raise ResultError(f"{path}: its columns are not those of this version; measure again")
     rows = table.to_pylist()
+    payload = result.payload
+    names = {key: payload[key] for key in _NAME_KEYS if key in payload} if isinstance(payload, dict) else payload
+    check_type(RecordNames, names, str(path))
+    _check_whole(path, table)
     if others := sorted({row["role"] for row in rows} - {role}):
         raise ResultError(
             f"{path}: holds records of role {others[0]!r} where {role!r} is asked for; prompts of one role must not "
@@ -119,6 +134,15 @@ def _rebuilt(result: Result, rows: Sequence[dict[str, Any]]) -> AcceptanceRecord
         raise ResultError(f"prompt {missing['prompt_id']}, {missing['arm']} arm: its text is missing; measure again")
     records = tuple(_record(row, texts[_text_key(row)]) for row in rows)
     return AcceptanceRecord(result.payload["adapter"], result.payload["adapter_sha256"], records)
+
+
+def _check_whole(path: Path, table: "pa.Table") -> None:
+    if not table.num_rows:
+        raise ResultError(f"{path}: holds no records; measure again")
+    # Parquet keeps what a writer said, not that it kept its word: a column without gaps may hold some.
+    gaps = [name for name in table.column_names if name not in _NULLABLE and table[name].null_count]
+    if gaps:
+        raise ResultError(f"{path}: column {gaps[0]} has gaps; measure again")
 
 
 def _text_key(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from lora_spec.errors import EvidenceError
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -19,7 +21,15 @@ def compare_verdicts(new: pd.DataFrame, shipped: pd.DataFrame) -> list[Compariso
 
     An adapter passes if the intervals of its measured acceptance length overlap and its measured action is the same.
     Acceptance should agree anywhere; another machine's step times may honestly give another action, which is shown.
+
+    Raises
+    ------
+    EvidenceError
+        A table does not rest on measurements.
     """
+    for frame in (new, shipped):
+        if others := sorted(set(frame["evidence"]) - {"measured"}):
+            raise EvidenceError(f"a verdict table is {others[0]}, which proves nothing; compare measured runs")
     rows = []
     news, shippeds = (frame.set_index("adapter") for frame in (new, shipped))
     for adapter in dict.fromkeys([*shippeds.index, *news.index]):

@@ -33,8 +33,8 @@ class FigureContext:
 def with_context(
     frame: pd.DataFrame, *, tier: str, evidence: Evidence, setup: str, interval_level: float | None
 ) -> pd.DataFrame:
-    """Return a copy of a table with its four context columns set to one value each."""
-    return frame.assign(tier=tier, evidence=evidence, setup=setup, interval_level=interval_level)
+    """Return a copy of a table with its context columns set to one value each."""
+    return frame.assign(tier=tier, evidence=evidence, setup=setup, interval_level=interval_level, num_rows=len(frame))
 
 
 def context_of(checked: pd.DataFrame) -> FigureContext:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from lora_spec.cost_model import CostModel
 from lora_spec.cost_model.validation import compare_with_line
+from lora_spec.errors import ResultError
 from lora_spec.gate import GateSettings, decision_map
 from lora_spec.plots.context import with_context
 from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
@@ -69,6 +70,8 @@ def paired_effect_table(study: Study) -> pd.DataFrame:
     for name, summary in study.measured.items():
         for effect in summary["effects"]:
             difference, base = Interval(**effect["acceptance_length_difference"]), effect["counts"]["base"]
+            if not base["num_drafts"]:
+                raise ResultError(f"adapter {name!r}: no base drafts on {effect['prompt_set']!r}; measure it")
             rows.append(
                 {
                     "adapter": name,

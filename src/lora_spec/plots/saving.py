@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lora_spec.plots.style import house_style
-from lora_spec.results import write_bytes_atomically
+from lora_spec.results import write_all_atomically
 
 _METADATA = {"pdf": {"CreationDate": None, "ModDate": None}, "png": {"Software": None}}
 
@@ -19,8 +19,7 @@ def save_figure(fig: Figure, frame: pd.DataFrame, stem: Path) -> tuple[Path, ...
     """
     contents = {kind: _render(fig, kind) for kind in _METADATA} | {"csv": csv_bytes(frame)}
     paths = {kind: stem.parent / f"{stem.name}.{kind}" for kind in contents}
-    for kind, data in contents.items():
-        write_bytes_atomically(paths[kind], data)
+    write_all_atomically({paths[kind]: data for kind, data in contents.items()})
     return tuple(paths.values())
 
 

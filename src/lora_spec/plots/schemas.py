@@ -1,8 +1,9 @@
 """The tables that figures are drawn from: column names, types and meanings, declared once and checked.
 
-Every table also holds the four context columns, so that its CSV says what its numbers mean when read alone.
+Every table also holds the five context columns, so that its CSV says what its numbers mean when read alone.
 """
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,12 @@ import pandas as pd
 from lora_spec.errors import ResultError
 from lora_spec.plots.statuses import STATUS_STYLES, UNMEASURED
 from lora_spec.records import Action, Evidence, Mode
+from lora_spec.regular_file import read_regular_file
+from lora_spec.results import MAX_TABLE_BYTES, naming
 
 _DTYPES = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
 _ACTIONS = get_args(Action)
+_MAX_WHOLE = 2**53  # beyond it a float skips whole numbers
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ _CONTEXT = {
     "evidence": Column("str", "evidence class of the row", choices=get_args(Evidence)),
     "setup": Column("str", "target, drafter, engine, sampler and lengths in words, one value per table"),
     "interval_level": Column("float", "level of the intervals, in (0, 1); missing where there are none", True),
+    "num_rows": Column("int", "rows of the table: a table cut short says another number than it holds"),
 }
 
 
@@ -64,7 +69,7 @@ class FrameSchema:
         ------
         ResultError
             A column is missing, undeclared, of another type or outside its vocabulary; a key repeats; an interval
-            is upside down; or there is no row.
+            is upside down; or there is no row, or another number of rows than the table says.
         """
         self._check_names(frame)
         checked = pd.DataFrame({name: self._convert(frame[name], name) for name in self.columns})
@@ -79,15 +84,21 @@ class FrameSchema:
             found = sorted(map(str, checked[name].unique()))
             if len(found) > 1:
                 raise ResultError(f"table {self.name!r}: {name} must be one value, found {', '.join(found)}")
+        self._check_num_rows(checked)
         return checked
 
     def read_csv(self, path: Path) -> pd.DataFrame:
         """Return the checked table from the CSV beside a figure, with every float as it was written."""
         try:
-            text = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+            data = read_regular_file(path, MAX_TABLE_BYTES)
+            if not data.endswith(b"\n"):
+                raise ValueError("its last line has no end: it was cut")
+            text = pd.read_csv(io.BytesIO(data), dtype=str, keep_default_na=False, encoding="utf-8")
         except (OSError, ValueError) as err:
-            raise ResultError(f"{path}: not a readable table ({err}); run the step that draws it again") from err
-        return self.check(text.replace({"": None}))
+            reason = getattr(err, "strerror", None) or " ".join(str(err).split())
+            raise ResultError(f"{path}: not a readable table ({reason}); run the step that draws it again") from err
+        with naming(path):
+            return self.check(text.replace({"": None}))
 
     def _check_names(self, frame: pd.DataFrame) -> None:
         missing = [name for name in self.columns if name not in frame.columns]
@@ -104,7 +115,7 @@ class FrameSchema:
             raise ResultError(f"table {self.name!r}: column {name} has missing values in a column that needs all")
         try:
             converted = [None if value is None else _CONVERTERS[column.kind](value) for value in values]
-        except (TypeError, ValueError) as err:
+        except (ArithmeticError, TypeError, ValueError) as err:
             raise ResultError(f"table {self.name!r}: column {name} is not of type {column.kind} ({err})") from err
         strangers = sorted({str(value) for value in converted if value is not None} - set(column.choices))
         if column.choices and strangers:
@@ -113,6 +124,14 @@ class FrameSchema:
                 f"{', '.join(column.choices)}"
             )
         return pd.Series(converted, dtype=column.dtype)
+
+    def _check_num_rows(self, checked: pd.DataFrame) -> None:
+        said = sorted(set(checked["num_rows"].tolist()))
+        if said != [len(checked)]:
+            raise ResultError(
+                f"table {self.name!r} has {len(checked)} rows but says {', '.join(map(str, said))}: it was cut or "
+                "joined by hand; make it again"
+            )
 
     def _check_intervals(self, checked: pd.DataFrame) -> None:
         for lower, upper in self.intervals:
@@ -131,8 +150,8 @@ def _to_str(value: Any) -> str:
 def _to_int(value: Any) -> int:
     # By way of float: pandas writes a column of whole numbers with a gap in it as 3.0.
     number = float(value)
-    if isinstance(value, bool | np.bool_) or not number.is_integer():
-        raise ValueError(f"{value!r} is not a whole number")
+    if isinstance(value, bool | np.bool_) or not number.is_integer() or abs(number) > _MAX_WHOLE:
+        raise ValueError(f"{value!r} is not a whole number of at most 53 bits")
     return int(number)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from lora_spec.plots.actions import ACTION_STYLES
 from lora_spec.plots.context import WATERMARK, FigureContext, context_of
 from lora_spec.plots.schemas import VERDICT_TABLE
-from lora_spec.results import write_bytes_atomically
+from lora_spec.results import write_all_atomically
 
 _HEADINGS = ("adapter", "stratum", "acceptance length", "measured", "speedup", "predicted", "reason")
 _MISSING = "-"
@@ -61,8 +61,7 @@ def save_verdict_table(frame: pd.DataFrame, stem: Path) -> tuple[Path, ...]:
     table = VERDICT_TABLE.check(frame).to_csv(index=False, lineterminator="\n")
     contents = {"txt": verdict_table(frame) + "\n", "html": verdict_table_html(frame), "csv": table}
     paths = {ending: stem.parent / f"{stem.name}.{ending}" for ending in contents}
-    for ending, text in contents.items():
-        write_bytes_atomically(paths[ending], text.encode())
+    write_all_atomically({paths[ending]: text.encode() for ending, text in contents.items()})
     return tuple(paths.values())
 
 

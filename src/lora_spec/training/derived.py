@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lora_spec.adapter import inspect_adapter
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 from lora_spec.provenance import sha256_of_file
 from lora_spec.training.adapter_files import CONFIG_FILE, WEIGHTS_FILE, config_json, lora_config, write_adapter
 from lora_spec.training.recipe import AdapterRecipe, RandomRecipe, ScaledRecipe
@@ -21,7 +21,7 @@ def zero_adapter(target_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_mo
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the row is not a control.
     """
     import torch
@@ -29,7 +29,7 @@ def zero_adapter(target_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_mo
     from transformers import AutoConfig, LlamaForCausalLM
 
     if row.stratum != "control":
-        raise TrainingError(f"adapter row '{row.name}' is '{row.stratum}', not a control: train it instead")
+        raise TrainingInputError(f"adapter row '{row.name}' is '{row.stratum}', not a control: train it instead")
     torch.manual_seed(row.seed)
     config = lora_config(row)
     model = get_peft_model(LlamaForCausalLM(AutoConfig.from_pretrained(target_dir)), config)
@@ -47,7 +47,7 @@ def scaled_adapter(parent_dir: Path, row: ScaledRecipe, out_dir: Path) -> Path:
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the parent's folder does not hold an adapter whose update is scale * B @ A.
     """
     tensors = {
@@ -64,7 +64,7 @@ def random_adapter(parent_dir: Path, row: RandomRecipe, out_dir: Path) -> Path:
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         As :func:`scaled_adapter`.
     """
     import torch
@@ -94,13 +94,13 @@ def _tensors_of_parent(parent_dir: Path, row: ScaledRecipe | RandomRecipe) -> di
 
     inspection = inspect_adapter(parent_dir)
     if inspection.status != "ok":
-        raise TrainingError(
+        raise TrainingInputError(
             f"adapter row '{row.name}': nothing can be derived from its parent '{row.parent}' in {parent_dir}: "
             f"{inspection.message}; make or mend the parent first"
         )
     tensors = load_file(parent_dir / WEIGHTS_FILE)
     if others := sorted(name for name in tensors if _A not in name and _B not in name):
-        raise TrainingError(
+        raise TrainingInputError(
             f"adapter row '{row.name}': its parent '{row.parent}' holds {others[0]}, which is no factor of a linear "
             "layer; derive from an adapter of linear layers alone"
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 from lora_spec.provenance import sha256_of_file
 from lora_spec.training.atomic_dir import atomic_dir
 
@@ -21,7 +21,9 @@ def _empty_drafter(target_dir: Path, num_layers: int) -> Any:
 
     config = AutoConfig.from_pretrained(target_dir)
     if not config.tie_word_embeddings:
-        raise TrainingError(f"target {target_dir} has untied embeddings: a drafter shares one matrix for both ends")
+        raise TrainingInputError(
+            f"target {target_dir} has untied embeddings: a drafter shares one matrix for both ends"
+        )
     config.num_hidden_layers = num_layers
     config.dtype = torch.float32
     return LlamaForCausalLM(config).float()
@@ -38,7 +40,7 @@ def _load(drafter: Any, tensors: Mapping[str, "torch.Tensor"], *, origin: Path) 
     # The output head is the embedding under another name.
     missing = [name for name in missing if name != "lm_head.weight"]
     if missing or unexpected:
-        raise TrainingError(
+        raise TrainingInputError(
             f"drafter layers in {origin} do not fit the target: missing {missing[:3]}, unexpected {unexpected[:3]}; "
             "use layers that were trained over this target"
         )
@@ -52,7 +54,7 @@ def init_drafter(target_dir: Path, *, layers: Sequence[int] = (0, 1, 28, 29)) ->
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the target has no such layer, or unties its embeddings.
     """
     target = _load_target(target_dir)
@@ -62,7 +64,7 @@ def init_drafter(target_dir: Path, *, layers: Sequence[int] = (0, 1, 28, 29)) ->
         prefix = f"{_LAYER_PREFIX}{old}."
         found = {name: tensor for name, tensor in target.items() if name.startswith(prefix)}
         if not found:
-            raise TrainingError(f"target {target_dir} has no layer {old}: choose layers that it has")
+            raise TrainingInputError(f"target {target_dir} has no layer {old}: choose layers that it has")
         tensors |= {f"{_LAYER_PREFIX}{new}.{name.removeprefix(prefix)}": tensor for name, tensor in found.items()}
     _load(drafter, tensors, origin=target_dir)
     drafter.get_input_embeddings().weight.requires_grad_(False)
@@ -105,9 +107,11 @@ def _read_layers(path: Path, sha256: str | None) -> dict[str, "torch.Tensor"]:
         found = sha256_of_file(path)
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise TrainingError(f"drafter layers {path} cannot be read ({error}): fetch or train them again") from error
+        raise TrainingInputError(
+            f"drafter layers {path} cannot be read ({error}): fetch or train them again"
+        ) from error
     if sha256 not in (None, found):
-        raise TrainingError(
+        raise TrainingInputError(
             f"drafter layers {path} have SHA-256 {found}, expected {sha256}: "
             "restore the pinned file, or pin the hash of the new one"
         )
@@ -126,7 +130,7 @@ def assemble_drafter(target_dir: Path, layers_file: Path, out_dir: Path, *, sha2
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the file is missing, unreadable or another than pinned, or its layers do not fit the target.
     """
     import torch
@@ -137,7 +141,7 @@ def assemble_drafter(target_dir: Path, layers_file: Path, out_dir: Path, *, sha2
     drafter = _empty_drafter(target_dir, len(numbers))
     shapes = {name: parameter.shape for name, parameter in drafter.named_parameters()}
     if wrong := [name for name, tensor in tensors.items() if name in shapes and tensor.shape != shapes[name]]:
-        raise TrainingError(
+        raise TrainingInputError(
             f"drafter layers {layers_file}: {wrong[0]} has shape {tuple(tensors[wrong[0]].shape)}, the target needs "
             f"{tuple(shapes[wrong[0]])}; use layers that were trained over this target"
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 from lora_spec.training.domains import Example
 from lora_spec.training.trajectories import read_shard
 
@@ -29,7 +29,7 @@ def _user_text(prompt: str, tokenizer: Any) -> str:
         [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True
     ).split(mark)
     if not (prompt.startswith(before) and prompt.endswith(after)):
-        raise TrainingError(
+        raise TrainingInputError(
             f"a trajectory's prompt {prompt[:80]!r}... was not made with this target's chat template: "
             "generate the shards again with the target in use"
         )
@@ -43,7 +43,7 @@ def read_own_answers(shards: Sequence[Path], *, tokenizer: Any) -> list[Example]
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When a prompt does not follow the tokenizer's chat template.
     """
     examples = []
@@ -62,12 +62,12 @@ def load_own_answers(answers_dir: Path, *, tokenizer: Any) -> OwnAnswers:
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the folder has no shard of one of the two kinds.
     """
     found = {pattern: sorted(answers_dir.glob(pattern)) for pattern in (_TRAIN_PATTERN, _HELD_OUT_PATTERN)}
     for pattern, shards in found.items():
         if not shards:
-            raise TrainingError(f"{answers_dir} has no shard {pattern}: generate the target's trajectories first")
+            raise TrainingInputError(f"{answers_dir} has no shard {pattern}: generate the target's trajectories first")
     train, held_out = (read_own_answers(shards, tokenizer=tokenizer) for shards in found.values())
     return OwnAnswers(train, held_out)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 
 Stratum = Literal["benign", "moderate", "aggressive", "control"]
 
@@ -22,8 +22,8 @@ class Recipe:
         if self.stratum not in get_args(Stratum):
             raise self._error("stratum", f"must be one of {', '.join(get_args(Stratum))}")
 
-    def _error(self, key: str, problem: str) -> TrainingError:
-        return TrainingError(f"adapter row '{self.name}': {key} = {getattr(self, key)!r} {problem}")
+    def _error(self, key: str, problem: str) -> TrainingInputError:
+        return TrainingInputError(f"adapter row '{self.name}': {key} = {getattr(self, key)!r} {problem}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -35,19 +35,19 @@ class Recipe:
 
         Raises
         ------
-        TrainingError
+        TrainingInputError
             On an unknown or a missing key, or a value out of range.
         """
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(data) - known):
-            raise TrainingError(
+            raise TrainingInputError(
                 f"adapter row '{data.get('name')}': unknown keys {', '.join(unknown)}; "
                 f"known: {', '.join(sorted(known))}"
             )
         try:
             return cls(**data)
         except TypeError as error:
-            raise TrainingError(f"adapter row '{data.get('name')}': {error}; give every required key") from error
+            raise TrainingInputError(f"adapter row '{data.get('name')}': {error}; give every required key") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +127,11 @@ def recipe_of_row(row: Mapping[str, Any]) -> Recipe:
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         The workflow does not make adapters of that source, or as :meth:`Recipe.from_dict`.
     """
     if row.get("source") not in _RECIPES:
-        raise TrainingError(
+        raise TrainingInputError(
             f"adapter row '{row.get('name')}': source = {row.get('source')!r} is not made here; "
             f"the workflow makes {', '.join(_RECIPES)}"
         )

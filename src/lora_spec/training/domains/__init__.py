@@ -1,6 +1,6 @@
 """Domains: kinds of (prompt, answer) pairs, one per file. They know nothing of models or adapters."""
 
-from lora_spec.errors import TrainingError
+from lora_spec.errors import TrainingInputError
 from lora_spec.training.domains import (
     arithmetic,
     csv_table,
@@ -55,11 +55,11 @@ def find_domain(name: str) -> Domain:
 
     Raises
     ------
-    TrainingError
+    TrainingInputError
         When there is none.
     """
     if name not in DOMAINS:
-        raise TrainingError(f"unknown domain '{name}'; known: {', '.join(sorted(DOMAINS))}")
+        raise TrainingInputError(f"unknown domain '{name}'; known: {', '.join(sorted(DOMAINS))}")
     return DOMAINS[name]
 
 

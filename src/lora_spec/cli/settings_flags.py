@@ -1,0 +1,57 @@
+"""The types of the scripts' JSON flags where a flag joins several blocks of the config files."""
+
+from typing_extensions import TypedDict
+
+from lora_spec.config.adapter_pool import Adapter
+from lora_spec.config.fields import PositiveCount, Seed, Text
+from lora_spec.config.gate import GateConfig
+from lora_spec.config.models import DistillationConfig, ShippedLayersSource
+from lora_spec.typed import AdapterName
+
+
+class PairNames(TypedDict):
+    """What all numbers hold for."""
+
+    target_model: Text
+    draft_model: Text
+    engine: Text
+
+
+class EngineNames(TypedDict):
+    """What step times must have been measured with."""
+
+    vllm: Text
+    dtype: Text
+    target: Text
+    drafter: Text
+
+
+class CostFitSettings(TypedDict):
+    """How step times are fitted."""
+
+    num_uncertainty_draws: PositiveCount
+    seed: Seed
+
+
+class PredictorSettings(TypedDict):
+    """How the predictor is fitted; ``domains`` maps an adapter to the group that a split leaves out whole."""
+
+    gate: GateConfig
+    domains: dict[AdapterName, Text]
+    context: PairNames
+
+
+class DrafterSettings(TypedDict):
+    """How a drafter is distilled."""
+
+    source: ShippedLayersSource
+    training: DistillationConfig
+
+
+class StudySettings(TypedDict):
+    """What the tables need beside the results; ``pool`` maps an adapter's name to its row."""
+
+    tier: Text
+    setup: Text
+    pool: dict[AdapterName, Adapter]
+    gate: GateConfig

@@ -1,0 +1,135 @@
+"""The ``effect_gate`` result and the verdict's JSON: what they hold, and reading them."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict
+from typing_extensions import TypedDict
+
+from lora_spec.errors import EvidenceError, ResultError
+from lora_spec.gate.effect_gate import Answer, EffectRule
+from lora_spec.records import Action, DrafterAction, Interval, Mode
+from lora_spec.results import read_json
+from lora_spec.typed import AdapterName, check_type, read_typed_result
+
+
+class EffectGatePayload(TypedDict):
+    """What :func:`lora_spec.gate.effect_report.effect_report` gives."""
+
+    answer: Answer
+    rule: EffectRule
+    accepted_loss: Interval
+    goodput_loss: Interval
+    cost_context: dict[str, Any]
+    strata: list[dict[str, Any]]
+    adapters: list[dict[str, Any]]
+    sentence: str
+    variance: dict[str, Any]
+    order: list[dict[str, Any]]
+    live: list[dict[str, Any]]
+
+
+class _Open(TypedDict):
+    """An object that says more than its readers need."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+
+
+class LoadVerdict(TypedDict):
+    """The verdict at one load; ``speedup_by_depth`` maps K to an interval without its level."""
+
+    batch_size: float
+    action: Action
+    num_speculative_tokens: int | None
+    reason_codes: list[str]
+    speedup_by_depth: dict[str, dict[Literal["estimate", "lower", "upper"], float]]
+
+
+class SpeedupContext(_Open):
+    """What the speedup holds for."""
+
+    by_load: list[LoadVerdict]
+
+
+class Speedup(TypedDict):
+    """The speedup of the chosen depth with its circumstances."""
+
+    estimate: float
+    lower: float
+    upper: float
+    level: float
+    context: SpeedupContext
+
+
+class VerdictAdapter(_Open):
+    """The adapter that a verdict is about."""
+
+    name: AdapterName
+
+
+class VerdictProvenance(_Open):
+    """What tells where a verdict of a study comes from."""
+
+    tier: str
+    evidence: str
+
+
+class ReasonPayload(TypedDict):
+    """One reason: its code and a sentence."""
+
+    code: str
+    message: str
+
+
+def _has_interval(speedup: Speedup) -> Speedup:
+    Interval(speedup["estimate"], speedup["lower"], speedup["upper"], speedup["level"])
+    return speedup
+
+
+class VerdictPayload(TypedDict):
+    """What :meth:`lora_spec.records.Verdict.to_dict` gives: section 6 of the design."""
+
+    adapter: VerdictAdapter
+    mode: Mode
+    action: Action
+    num_speculative_tokens: int | None
+    drafter: DrafterAction
+    acceptance_length: Interval | None
+    speedup: Annotated[Speedup, AfterValidator(_has_interval)] | None
+    reasons: list[ReasonPayload]
+    correction: str | None
+    predictor_sha256: str | None
+    provenance: VerdictProvenance
+    schema_version: Literal["1"]
+
+
+def read_effect_gate(path: Path) -> dict[str, Any]:
+    """Return the answer of phase 1 with its numbers; raises ResultError that names the file."""
+    return read_typed_result(path, "effect_gate", EffectGatePayload).payload
+
+
+def read_verdict(path: Path, *, tier: str) -> dict[str, Any]:
+    """Return a whole verdict that rests on measurements of a tier.
+
+    Raises
+    ------
+    ResultError
+        It is no verdict, not whole, or of another tier; the message names the file.
+    EvidenceError
+        It does not rest on measurements.
+    """
+    verdict = read_json(path)
+    check_type(VerdictPayload, verdict, str(path))
+    provenance = verdict["provenance"]
+    if provenance["evidence"] != "measured":
+        raise EvidenceError(f"{path}: evidence is {provenance['evidence']!r}, needed is measured; run decide again")
+    if provenance["tier"] != tier:
+        raise ResultError(f"{path}: verdict of tier {provenance['tier']!r} where {tier!r} is joined; run decide again")
+    depth, speedup = verdict["num_speculative_tokens"], verdict["speedup"]
+    if (verdict["action"] == "abstain") != (depth is None) or (depth is not None and speedup is None):
+        raise ResultError(f"{path}: action {verdict['action']} does not fit depth {depth}; run decide again")
+    for load in (speedup or {"context": {"by_load": []}})["context"]["by_load"]:
+        chosen = load["num_speculative_tokens"]
+        if chosen is not None and str(chosen) not in load["speedup_by_depth"]:
+            raise ResultError(f"{path}: no speedup at the depth {chosen} chosen at one load; run decide again")
+    return verdict

@@ -1,0 +1,165 @@
+"""Scripts given what they should not be given: one line, the right exit code, nothing half written."""
+
+import contextlib
+import io
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from adapter_folders import write_adapter, write_cost_model
+
+from lora_spec.config import load_tier
+from lora_spec.results import write_result
+
+ROOT = Path(__file__).parents[2]
+TIER = load_tier(ROOT, "mini")
+CELL = {"num_speculative_tokens": 0, "batch_size": 1, "trial": 0, "lora_rank": 8, "num_context_tokens": 64}
+CELL |= {"step_ms": [10.0], "load_before": 0.0, "load_after": 0.0}
+FIT = json.dumps({"num_uncertainty_draws": 20, "seed": 0})
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def _run(script, *words) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [f"{script}.py", *map(str, words)])
+        code = 0
+        try:
+            runpy.run_path(str(ROOT / "scripts" / f"{script}.py"), run_name="__main__")
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        out, err = capsys.readouterr()
+        return code, out + err
+
+    return _run
+
+
+def _cells():
+    return [{**CELL, "num_speculative_tokens": k, "batch_size": b} for k in (0, 1) for b in (1, 8)]
+
+
+def _step_times(path, payload, evidence="measured"):
+    write_result(path, kind="step_time_cells", evidence=evidence, tier="mini", provenance={}, payload=payload)
+    return path
+
+
+def _fit(run, tmp_path, payload, settings=FIT, output="c.json"):
+    path = _step_times(tmp_path / "s.json", payload)
+    words = ("--step-times", path, "--settings", settings, "--tier", "mini", "--output", tmp_path / output)
+    return run("fit_cost_model", *words)
+
+
+def test_a_sound_run_leaves_with_0(run, tmp_path):
+    assert _fit(run, tmp_path, {"cells": _cells(), "engine": {}}) == (0, "")
+
+
+BAD_CELLS = {"text": {"batch_size": "1"}, "bool": {"trial": True}, "half": {"trial": 0.5}, "extra": {"x": 1}}
+BAD_CELLS |= {"no time": {"step_ms": [0.0]}, "no steps": {"step_ms": []}, "null": {"step_ms": None}}
+BAD_PAYLOADS = {"null": None, "list": [], "empty": {}, "no cells": {"cells": [], "engine": {}}}
+BAD_PAYLOADS |= {"extra key": {"cells": _cells(), "engine": {}, "x": 1}, "engine": {"cells": _cells(), "engine": []}}
+BAD_PAYLOADS |= {"trial": {"cells": _cells()[:-1], "engine": {}}}
+BAD_PAYLOADS |= {name: {"cells": [*_cells()[1:], {**CELL, **bad}], "engine": {}} for name, bad in BAD_CELLS.items()}
+
+
+@pytest.mark.parametrize("payload", BAD_PAYLOADS.values(), ids=BAD_PAYLOADS)
+def test_a_good_envelope_with_a_bad_payload_is_wrong_input_and_names_the_file(run, tmp_path, payload):
+    code, text = _fit(run, tmp_path, payload)
+    assert code == 2
+    assert str(tmp_path / "s.json") in text
+    assert len(text.splitlines()) == 1
+    assert not (tmp_path / "c.json").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["null", "[]", "{}", "{", "NaN", '"x"', '{"seed": 0, "num_uncertainty_draws": "2"}', f'{FIT[:-1]}, "x": 1}}'],
+)
+def test_a_json_flag_of_another_shape_is_one_line_that_names_the_flag(run, tmp_path, settings):
+    code, text = _fit(run, tmp_path, {"cells": _cells(), "engine": {}}, settings)
+    assert code == 2
+    assert text.startswith("fit_cost_model.py: --settings: ")
+    assert len(text.splitlines()) == 1
+
+
+def test_the_configs_own_blocks_are_what_the_flags_take(run, tmp_path):
+    assert run("freeze_prompts", "--settings", "{}", "--tier", "mini", "--output", tmp_path / "p.json")[0] == 2
+    row = TIER.adapter_pool.find(TIER.adapter_pool.names[0]).to_dict() | {"rnk": 8}
+    words = ("--base-model-name", "b", "--target", tmp_path, "--output", tmp_path / "a", "--row", json.dumps(row))
+    code, text = run("train_adapter", *words)
+    assert code == 2
+    assert "--row: " in text
+
+
+@pytest.mark.parametrize("output", ["s.json/c.json", "folder", "x" * 300, "fifo"])
+def test_an_output_that_cannot_be_is_wrong_input(run, tmp_path, output):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    code, text = _fit(run, tmp_path, {"cells": _cells(), "engine": {}}, output=output)
+    assert code == 2
+    assert len(text.splitlines()) == 1
+
+
+def test_a_missing_folder_is_wrong_input(run, tmp_path):
+    words = ("--settings", TIER.models.primary.drafter.source.to_dict(), "--layers", "x", "--output", tmp_path / "o")
+    words = [json.dumps(word) if isinstance(word, dict) else word for word in words]
+    code, text = run("assemble_drafter", "--target", tmp_path / "none", *words)
+    assert (code, "no such folder" in text) == (2, True)
+
+
+def test_a_package_of_the_serving_environment_is_named_with_its_interpreter(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lora_spec.training.drafter", None)
+
+    def missing(*_):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("lora_spec.cli.script.existing_folder", missing)
+    code, text = run("assemble_drafter", "--target", tmp_path)
+    assert code == 2
+    assert ".venv-serving/bin/python" in text
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "", "a/b", "a b", "x" * 121, "-x", "x\n"])
+def test_a_name_that_would_leave_the_folder_is_refused(run, tmp_path, name):
+    adapter = write_adapter(tmp_path / "adapter", 0.3, seed=0)
+    words = ("--adapter", adapter, f"--name={name}", "--tier", "mini", "--output", tmp_path / "f.json")
+    code, text = run("extract_features", *words)
+    assert (code, len(text.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize("stem", ["", "/", "tables/", "..", "."])
+def test_a_stem_without_a_name_is_refused(run, stem):
+    assert run("write_verdict_table", "--table", "none.csv", "--stem", stem)[0] == 2
+
+
+def test_evidence_of_another_class_is_refused(run, tmp_path):
+    path = _step_times(tmp_path / "s.json", {"cells": _cells(), "engine": {}}, "synthetic-smoke")
+    words = ("--step-times", path, "--settings", FIT, "--tier", "mini", "--output", tmp_path / "c.json")
+    assert run("fit_cost_model", *words)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("closed", "code"), [("2>&-", 2), ("2>/dev/full", 2), (">&-", 1), (">/dev/full", 1)], ids=["2-", "2f", "1-", "1f"]
+)
+def test_a_broken_stderr_costs_no_answer_and_a_broken_stdout_is_a_failure(tmp_path, closed, code):
+    words = f"{sys.executable} -m lora_spec.cli.main inspect --json {tmp_path} {closed}"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stdout + done.stderr
+    if closed.startswith("2"):
+        assert json.loads(done.stdout)["status"] == "error"
+
+
+@pytest.mark.parametrize("target", ["predictor", "cost-model", "gate"])
+def test_diagnose_never_waits_on_a_fifo(tmp_path, target):
+    from lora_spec.cli.main import main
+
+    os.mkfifo(tmp_path / "fifo")
+    flags = {"predictor": tmp_path / "none", "cost-model": write_cost_model(tmp_path), target: tmp_path / "fifo"}
+    stdout = io.StringIO()
+    with contextlib.redirect_stdout(stdout):
+        code = main(["diagnose", str(tmp_path), *(f"--{name}={path}" for name, path in flags.items())])
+    assert code == 2
+    assert json.loads(stdout.getvalue())["status"] == "error"
