@@ -70,7 +70,7 @@ def _spectrum(module: Module, blocks: FactorBlocks) -> Array:
     if "F64" in (module.a.dtype, module.b.dtype):
         size_a = _largest(np.abs(piece).max(axis=1) for piece in blocks.a_blocks(module))
         size_b = _largest(np.abs(piece).max(axis=0) for piece in blocks.b_blocks(module))
-        shift_a, shift_b, largest = _shifts(size_a, size_b)
+        shift_a, shift_b, largest = rank_shifts(size_a, size_b)
     values = singular_values(
         lambda: _shifted(blocks.a_blocks(module), shift_a[:, None]),
         lambda: _shifted(blocks.b_blocks(module), shift_b),
@@ -91,8 +91,11 @@ def _largest(sizes: Iterable[Array]) -> Array:
     return total
 
 
-def _shifts(size_a: Array, size_b: Array) -> tuple[NDArray[np.int_], NDArray[np.int_], int]:
-    """Return the exponents to add to the rows of A and the columns of B, and that of the product to add back."""
+def rank_shifts(size_a: Array, size_b: Array) -> tuple[NDArray[np.int_], NDArray[np.int_], int]:
+    """Return the exponents to add to each row of A and column of B, and the exponent of B @ A that this takes out.
+
+    With them every term b_i a_i keeps its size beside the others, the largest is near 1, and its two factors share it.
+    """
     exponents_a, exponents_b = np.frexp(size_a)[1].astype(int), np.frexp(size_b)[1].astype(int)
     terms = exponents_a + exponents_b
     active = (size_a > 0) & (size_b > 0)
