@@ -154,6 +154,7 @@ def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> In
         file_names=tuple(file.name for file in opened.weights.files),
         config=opened.config,
         findings=opened.findings,
+        other_names=tuple(entry.name for entry in opened.classified.others),
     )
 
 
@@ -188,7 +189,9 @@ def _inspected(module: Module, singular_values: Any) -> InspectedModule:
         out_features=module.out_features,
         dtype=module.a.dtype if module.a.dtype == module.b.dtype else f"{module.a.dtype}+{module.b.dtype}",
         key=module.a.name,
+        key_b=module.b.name,
         is_embedding=module.is_embedding,
+        is_stacked=module.layout != "plain" and (module.num_experts > 1 or module.type == "experts"),
         singular_values=singular_values,
     )
 
