@@ -120,7 +120,7 @@ def relative_to_base(path: Path, inspection: Inspection, base_folder: Path) -> R
 
 
 def _compare(module: InspectedModule, a: Array, b: Array, weight: NDArray[np.floating]) -> RelativeModule:
-    exponent = int(np.frexp(float(np.abs(weight).max()))[1])
+    exponent = math.frexp(max(float(weight.max()), -float(weight.min())))[1]
     exponent = exponent if abs(exponent) > _USUAL_EXPONENT else 0
     weight = np.ldexp(weight, -exponent) if exponent else weight
     update = svd_of_product(a, b)

@@ -82,11 +82,6 @@ class ServedUpdate:
         }
 
 
-def alpha_of(module: InspectedModule, inspection: Inspection) -> float:
-    """Return the alpha of a module after ``alpha_pattern``, from its scale and rank."""
-    return module.scale * (math.sqrt(module.rank) if inspection.config.get("use_rslora") else module.rank)
-
-
 def bare_name(module: InspectedModule) -> str:
     """Return the name of a module without the number of an expert."""
     return module.name.rpartition("[")[0] if module.name.endswith("]") else module.name
