@@ -31,7 +31,7 @@ def serve(inspection: Inspection) -> Serving:
         {module.name: module.scale for module in known},
         refusals=_refusals(inspection),
     )
-    if len(known) < len(inspection.modules):
+    if len(known) < len(inspection.modules) and not serving.refusals:
         serving.warnings.append("names that do not fit the model are loaded but matched by no layer: no effect")
     if inspection.config.get("rank_pattern") or inspection.config.get("alpha_pattern"):
         serving.warnings.append("older releases read r and lora_alpha only and ignore both patterns")
