@@ -64,6 +64,12 @@ def test_a_pattern_that_tells_parameters_of_unknown_nesting_apart_abstains(tmp_p
     assert X in inspection.message
 
 
+@pytest.mark.parametrize("listed", [["mlp.experts.w1", "mlp.experts.w2"], ["mlp.experts.w2", "mlp.experts.w1"]])
+def test_a_rank_of_unknown_nesting_is_no_error_if_one_choice_fits_the_tensors(tmp_path, listed):
+    inspection = stack(tmp_path / "a", 2, listed, rank_pattern={"experts.w1": 4})
+    assert (inspection.status, inspection.codes[0]) == ("abstain", "A_UNKNOWN_FIELD")
+
+
 @pytest.mark.parametrize("pattern", [".*", r"experts\.w\d", r"experts\.(w1|w2)"])
 def test_a_pattern_for_all_parameters_applies_whatever_the_nesting(tmp_path, pattern):
     inspection = stack(tmp_path / "a", 2, ["mlp.experts.w1", "mlp.experts.w2"], alpha_pattern={pattern: 32})

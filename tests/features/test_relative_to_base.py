@@ -233,6 +233,23 @@ def test_a_ratio_beyond_float64_is_told(tmp_path):
         numbers_of(tmp_path / "a", (base, None), np.ones((4, 16)), np.ones((16, 4)), lora_alpha=1e300)
 
 
+@pytest.mark.parametrize(("size", "is_told"), [(1e308, True), (1e150, False), (1e-300, False)])
+def test_a_float64_base_of_any_size_is_compared_or_told(tmp_path, size, is_told):
+    weight = np.random.default_rng(0).uniform(0.5, 1, (16, 16)) * size
+    base = base_folder(tmp_path / "base", {})
+    save_file({f"{Q0}.weight": weight}, base / "model.safetensors")
+    a, b = np.random.default_rng(1).normal(size=(4, 16)), np.random.default_rng(2).normal(size=(16, 4))
+    if is_told:
+        with pytest.raises(AdapterError, match="beyond float64"):
+            numbers_of(tmp_path / "a", (base, None), a, b)
+    else:
+        numbers, columns = numbers_of(tmp_path / "a", (base, None), a, b)
+        scaled = dense_numbers(2 * b @ a, weight / size)
+        assert numbers["alignment"] == pytest.approx(scaled["alignment"])
+        assert numbers["relative_fro"] == pytest.approx(scaled["relative_fro"] / size)
+        assert math.isfinite(columns["base_log_relative_fro"])
+
+
 # ---- which way round a weight lies
 
 

@@ -132,7 +132,7 @@ def _compare(module: InspectedModule, a: Array, b: Array, weight: NDArray[np.flo
     return RelativeModule(
         name=module.name,
         fro_norm=module.fro_norm,
-        base_fro_norm=math.ldexp(base_fro, exponent),
+        base_fro_norm=_ratio(base_fro, 1.0, -exponent),
         relative_fro=scaled_fro,
         relative_spectral=scaled_spectral,
         alignment=math.copysign(1.0, module.scale) * alignment if module.scale else 0.0,
@@ -177,9 +177,9 @@ def _ratio(norm: float, base_norm: float, exponent: int) -> float:
     """
     if not base_norm:
         return 0.0
-    mantissa, own = math.frexp(norm)
+    (mantissa, own), (base_mantissa, base_own) = math.frexp(norm), math.frexp(base_norm)
     try:
-        return math.ldexp(mantissa / base_norm, own - exponent)
+        return math.ldexp(mantissa / base_mantissa, own - base_own - exponent)
     except OverflowError as err:
         what = "the update over the base's weights is beyond float64; check lora_alpha and the base"
         raise AdapterError(what, codes=["E_NONFINITE"]) from err
