@@ -26,6 +26,7 @@ import numpy as np
 
 from lora_spec.adapter import inspect_adapter
 from lora_spec.adapter.codes import CODES
+from lora_spec.adapter.runtimes import RUNTIMES, served_update
 
 SLOW_S = 5.0
 _TOLD = 5000
@@ -228,7 +229,8 @@ def _write_weights(rng: random.Random, folder: Path, weights: bytes) -> None:
 
 def check_answer(folder: Path) -> str:
     """Inspect a folder and return its status; raise if the answer breaks the contract."""
-    report = inspect_adapter(folder).to_dict()
+    inspection = inspect_adapter(folder)
+    report = inspection.to_dict()
     text = json.dumps(report, allow_nan=False)
     status, codes = report["status"], report["codes"]
     assert status in checker.EXIT_CODES, status
@@ -240,6 +242,13 @@ def check_answer(folder: Path) -> str:
     assert "Traceback" not in text
     if status == "ok":
         assert report["adapter"]["num_modules"] == len(report["adapter"]["modules"]) > 0
+    told = [inspection.tell()]
+    if inspection.modules and status != "error":
+        for runtime in RUNTIMES:
+            served = served_update(inspection, runtime)
+            json.dumps(served.to_dict(), allow_nan=False)
+            told += [served.tell(), *served.refusals, *served.warnings]
+    assert not any(checker.UNSAFE_TEXT.search(line) for line in told), told
     return status
 
 

@@ -1,14 +1,15 @@
 """Norms of whole folders: every stored type, layout and size must give what the dense product gives."""
 
+import json
 import math
 
 import build_adapter_cases as kit
 import numpy as np
 import pytest
-from adapter_cases import Q0, plain
+from adapter_cases import Q0, P, plain, raw
 
 from lora_spec.adapter import blocks as blocks_module
-from lora_spec.adapter import inspect_adapter, iterate_factors
+from lora_spec.adapter import inspect_adapter, iterate_factors, measure
 
 
 def modules_of(folder):
@@ -107,3 +108,79 @@ def test_bf16_and_f32_factors_may_be_mixed(tmp_path):
     stored = kit.store(rng.normal(size=(4, 20)), "BF16"), kit.store(rng.normal(size=(20, 4)), "F32")
     module = modules_of(plain(tmp_path / "a", modules={Q0: stored}))[Q0]
     assert_agrees(module, stored[0].values, stored[1].values, 2.0)
+
+
+@pytest.mark.parametrize("exponent", [20, 80, 120, 140])
+@pytest.mark.parametrize(("dtype_a", "dtype_b"), [("F64", "F64"), ("F64", "F32"), ("BF16", "F64")])
+@pytest.mark.parametrize("rank", [3, 40])
+def test_ranks_of_opposite_extremes_keep_their_digits(tmp_path, exponent, dtype_a, dtype_b, rank):
+    exponent = exponent if dtype_a == dtype_b else 20
+    rng = np.random.default_rng(3)
+    stretch = 10.0 ** np.linspace(exponent, -exponent, rank)
+    a = kit.store(rng.normal(size=(rank, 16)) * stretch[:, None], dtype_a)
+    b = kit.store(rng.normal(size=(20, rank)) / stretch, dtype_b)
+    module = modules_of(plain(tmp_path / "a", modules={Q0: (a, b)}, r=rank))[Q0]
+    assert_agrees(
+        module,
+        a.values * 2.0 ** -np.round(np.log2(stretch))[:, None],
+        b.values * 2.0 ** np.round(np.log2(stretch)),
+        8 / rank,
+    )
+
+
+def test_what_is_left_of_float32_factors_that_cancel_is_told(tmp_path):
+    tiny = 2.0**-23
+    a, b = np.zeros((2, 4)), np.zeros((4, 2))
+    a[:, 0] = 1 + tiny, 1
+    b[0] = 1 + tiny, -(1 + 2 * tiny)
+    stored = kit.store(a * 2**20), kit.store(b * 2**20)
+    module = modules_of(plain(tmp_path / "a", modules={Q0: stored}, r=2, lora_alpha=2**20))[Q0]
+    assert module.fro_norm == pytest.approx(8192)
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-200, 1e200, 1e300])
+def test_an_extreme_alpha_scales_the_norm(tmp_path, alpha):
+    small, large = (
+        inspect_adapter(plain(tmp_path / "a", lora_alpha=1)),
+        inspect_adapter(plain(tmp_path / "b", lora_alpha=alpha)),
+    )
+    assert large.total_fro_norm == pytest.approx(alpha * small.total_fro_norm, rel=1e-12)
+    assert "N_ZERO_UPDATE" not in large.codes
+
+
+@pytest.mark.parametrize(("count", "alpha"), [(1, 1.7e308), (40, 1.6e308)])
+def test_a_norm_beyond_float64_is_told_and_never_printed(tmp_path, count, alpha):
+    modules = {
+        f"model.layers.{layer}.self_attn.q_proj": (kit.store(3 * np.eye(4, 16)), kit.store(np.eye(16, 4)))
+        for layer in range(count)
+    }
+    inspection = inspect_adapter(plain(tmp_path / "a", modules=modules, lora_alpha=alpha / (1 if count == 1 else 3)))
+    assert (inspection.status, inspection.codes) == ("error", ("E_NONFINITE",))
+    assert "lora_alpha" in inspection.message
+    json.dumps(inspection.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {
+            "use_bdlora": {"nblocks": 2},
+            "modules": {Q0: (kit.store(np.full((4, 16), np.nan)), kit.store(np.ones((8, 2))))},
+        },
+        {"modules": {Q0: (raw("I8", (4, 16), b"\1" * 64), kit.store(np.full((8, 4), np.nan)))}},
+        {"r": 7, "modules": {Q0: (kit.store(np.full((4, 16), np.nan)), kit.store(np.ones((8, 4))))}},
+        {"use_dora": "yes", "modules": {Q0: (kit.store(np.full((4, 16), np.nan)), kit.store(np.ones((8, 4))))}},
+        {"tensors": {f"{P}{Q0}.lora_A.other.weight": kit.store(np.full((4, 16), np.nan))}},
+    ],
+)
+def test_every_tensor_is_searched_for_nan_whatever_else_is_wrong(tmp_path, broken):
+    inspection = inspect_adapter(plain(tmp_path / "a", **broken))
+    assert "E_NONFINITE" in inspection.codes
+    assert "NaN" in inspection.message
+
+
+def test_a_rank_that_is_not_measured_is_searched_for_nan(tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "MAX_MEASURED_RANK", 3)
+    a = kit.store(np.where(np.arange(64).reshape(4, 16) == 63, np.nan, 1.0))
+    inspection = inspect_adapter(plain(tmp_path / "a", modules={Q0: (a, kit.store(np.ones((16, 4))))}))
+    assert {"E_NONFINITE", "A_UNKNOWN_TENSOR"} <= set(inspection.codes)

@@ -84,10 +84,27 @@ def test_a_product_that_cancels_almost_wholly_keeps_its_norm():
     np.testing.assert_allclose(spectrum(a, b)[:4], dense(a, b)[:4], rtol=1e-6)
 
 
-def test_a_product_that_cancels_wholly_is_zero():
+@pytest.mark.parametrize("rank", [2, 4])
+def test_a_product_that_is_exactly_zero_in_float64_is_zero(rank):
+    rng = np.random.default_rng(7)
+    a0, b0 = (rng.integers(-999, 999, size).astype(float) for size in ((rank, 50), (40, rank)))
+    assert not spectrum(np.vstack([a0, a0]), np.hstack([b0, -b0])).any()
+
+
+def test_a_product_that_cancels_to_rounding_is_rounding():
     rng = np.random.default_rng(7)
     a0, b0 = rng.normal(size=(4, 50)), rng.normal(size=(40, 4))
-    assert not spectrum(np.vstack([a0, a0]), np.hstack([b0, -b0])).any()
+    assert spectrum(np.vstack([a0, a0]), np.hstack([b0, -b0]))[0] < 1e-15 * np.linalg.norm(a0) * np.linalg.norm(b0)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(4, 4), (300, 200), (1, 9)])
+def test_what_survives_a_cancellation_of_fourteen_digits_is_no_rounding(columns, rows):
+    rng = np.random.default_rng(9)
+    tiny = 2.0**-23
+    a, b = np.zeros((2, columns)), np.zeros((rows, 2))
+    a[:, : columns // 2 + 1] = np.array([[1 + tiny], [1]]) * rng.integers(1, 4, columns // 2 + 1)
+    b[:] = rng.integers(1, 4, (rows, 1)) * np.array([1 + tiny, -(1 + 2 * tiny)])
+    np.testing.assert_allclose(spectrum(a, b)[0], tiny**2 * np.linalg.norm(a[1]) * np.linalg.norm(b[:, 0]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("which", ["a", "b", "disjoint"])

@@ -166,7 +166,7 @@ def test_rslora_is_weaker_where_it_is_not_read(run, tmp_path, runtime, ratio):
     served = run("--json", "--runtime", runtime, folder)[1][0]["served"]
     assert served["total_fro_norm"] == pytest.approx(ratio * served["intended_fro_norm"])
     assert served["is_as_intended"] == (ratio == 1)
-    assert bool(served["warnings"]) == (ratio != 1)
+    assert runtime == "lorax" or bool(served["warnings"]) == (ratio != 1)
 
 
 def test_llama_cpp_takes_one_alpha_and_reads_zero_as_scale_one(run, tmp_path):

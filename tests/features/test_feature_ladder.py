@@ -157,3 +157,15 @@ def test_a_planted_calibration_column_is_refused():
 
 def test_column_names_of_modes_do_not_overlap():
     assert not set(CheckpointOnlyColumns.names) & set(CheckpointMetaColumns.names)
+
+
+@pytest.mark.parametrize("alpha", [1e-200, 1e-300, 1e200, 5e306])
+def test_an_extreme_alpha_moves_logarithms_and_leaves_shapes(tmp_path, alpha):
+    modules = draw_modules(2)
+    before = features_of(tmp_path / "a", modules, lora_alpha=8).checkpoint_only.values
+    after = features_of(tmp_path / "b", modules, lora_alpha=alpha).checkpoint_only.values
+    for name, value in before.items():
+        wanted = max(value + math.log(alpha / 8), math.log(1e-6)) if name.startswith("log_") else value
+        if name not in ("log_num_modules", "log_fro_outside_layers") and value > math.log(1e-6):
+            assert after[name] == pytest.approx(wanted, rel=1e-9), name
+    assert after["is_zero_update"] == 0

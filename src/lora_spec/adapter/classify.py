@@ -50,12 +50,13 @@ _FREQUENCIES = r"(?:^|\.)(?:original_)?inv_freq$"
 
 @dataclass
 class FactorPair:
-    """The factors of one module as the file holds them; either may still be missing."""
+    """The factors of one module as the file holds them; either may be missing, or of another kind than its partner."""
 
     module: str
     a: TensorEntry | None = None
     b: TensorEntry | None = None
     is_embedding: bool = False
+    is_mixed: bool = False
 
 
 @dataclass
@@ -93,7 +94,8 @@ def classify_tensors(entries: Iterable[TensorEntry], settings: LoraSettings, fin
 
 
 def _take_factor(entry: TensorEntry, parsed: ParsedName, found: Classified) -> None:
-    pair = found.pairs.setdefault(parsed.module, FactorPair(parsed.module))
+    pair = found.pairs.setdefault(parsed.module, FactorPair(parsed.module, is_embedding=parsed.is_embedding))
+    pair.is_mixed |= pair.is_embedding != parsed.is_embedding
     pair.is_embedding |= parsed.is_embedding
     if parsed.leaf == "lora_A":
         pair.a = entry

@@ -205,7 +205,7 @@ def is_bad_pattern(pattern: Any, name: str, findings: Findings) -> bool:
     """Record a pattern that is unsafe or no regular expression; tell whether it is."""
     code = check_pattern(pattern)
     if code == "E_PATTERN_UNSAFE":
-        what = "this pattern can keep an engine busy without end; write it without nested repetition"
+        what = "this pattern can keep an engine busy without end; write it without nested repetition or comments"
         findings.add(code, f"{name}[{printable(pattern, 60)}]", what)
     elif code:
         findings.add(code, f"{name}[{printable(pattern, 60)}]", "is no regular expression")

@@ -1,12 +1,13 @@
 """Compare what a config declares with what the file holds: modules, layers, token rows."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from lora_spec.adapter.classify import Classified
 from lora_spec.adapter.config import LoraSettings
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
-from lora_spec.adapter.names import layer_of, module_type, parse_name, without_base_layer
+from lora_spec.adapter.names import layer_of, module_type, num_base_layers, parse_name, without_base_layer
 from lora_spec.adapter.patterns import matches_whole_name
 
 
@@ -15,30 +16,53 @@ def covers(entry: str, name: str) -> bool:
     return name == entry or name.endswith(f".{entry}")
 
 
-def parameter_parents(settings: LoraSettings) -> tuple[str, ...]:
-    """Return the modules that hold the parameters named in ``target_parameters``."""
-    return tuple({entry.rpartition(".")[0] for entry in settings.target_parameters} - {""})
+# The order in which the stacks of experts of the transformers library hold their parameters, where any two are known.
+_KNOWN_ORDER = ("gate_up_proj", "down_proj")
 
 
 def is_expert_stack(module: str, settings: LoraSettings) -> bool:
     """Tell whether the factors of a module stack experts."""
-    return any(covers(parent, without_base_layer(module)) for parent in parameter_parents(settings))
+    return bool(_parameters(without_base_layer(module), settings))
 
 
 def lookup_names(module: str, settings: LoraSettings) -> list[str]:
-    """Return the names under which patterns are looked up: the module's, and those of the parameter it stands for.
+    """Return the names that patterns are held against; several only where it is not certain which one applies.
 
-    PEFT looks stacked experts up by parameter. Which one a wrapper holds is not written anywhere; as in vLLM, the
-    inner wrapper of two is gate_up_proj and the outer one down_proj.
+    That is the module's name. Of a stack of experts it is the name of the parameter, never that of its module, as in
+    PEFT's ``_inject_parameters`` and vLLM's ``get_rank_and_scaling``. Which parameter a wrapper holds is not written
+    anywhere: each lies around the one before, in the order in which the module holds them, so that ``base_layer`` of
+    two is gate_up_proj and the other down_proj. Of other parameters the order is not known: all that the depth leaves
+    open are returned, the likeliest (by the order of the config) first.
     """
     bare = without_base_layer(module)
-    names = [module, bare]
-    held = [entry for entry in settings.target_parameters if covers(entry.rpartition(".")[0], bare)]
-    parameters = [entry.rpartition(".")[2] for entry in held if "." in entry]
-    if len(parameters) > 1:
-        wanted = "gate_up_proj" if module != bare else "down_proj"
-        parameters = [parameter for parameter in parameters if parameter == wanted]
-    return list(dict.fromkeys([*names, *(f"{bare}.{parameter}" for parameter in parameters)]))
+    parameters = _parameters(bare, settings)
+    if not parameters:
+        return [module]
+    if set(parameters) == set(_KNOWN_ORDER):
+        parameters = [_KNOWN_ORDER[0] if module != bare else _KNOWN_ORDER[1]]
+    likeliest = max(0, len(parameters) - 1 - num_base_layers(module))
+    parameters = [parameters[likeliest], *parameters[:likeliest], *parameters[likeliest + 1 :]]
+    return [f"{bare}.{parameter}" for parameter in parameters]
+
+
+def _parameters(bare: str, settings: LoraSettings) -> list[str]:
+    """Return the last words of the ``target_parameters`` that a module holds, in the order of the config."""
+    lengths, by_parent = _by_parent(settings.target_parameters)
+    ends = {bare[-length:] for length in lengths if len(bare) == length or bare[-length - 1 : -length] == "."}
+    # Without a parent PEFT takes the parameter wherever it is; only of a stack can that be told from names.
+    ends |= {""} if module_type(bare) == "experts" else set()
+    found = sorted(place_and_word for end in ends for place_and_word in by_parent.get(end, ()))
+    return list(dict.fromkeys(word for _, word in found))
+
+
+@lru_cache(maxsize=8)
+def _by_parent(target_parameters: tuple[str, ...]) -> tuple[list[int], dict[str, list[tuple[int, str]]]]:
+    """Return the lengths of all parents, and each parent's parameters with their places in the config."""
+    table: dict[str, list[tuple[int, str]]] = {}
+    for place, entry in enumerate(target_parameters):
+        parent, _, parameter = entry.rpartition(".")
+        table.setdefault(parent, []).append((place, parameter))
+    return sorted({len(parent) for parent in table} - {0}), table
 
 
 def check_declared(modules: Iterable[str], settings: LoraSettings, findings: Findings) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lora_spec.adapter.findings import Findings
+from lora_spec.adapter.printing import printable
 from lora_spec.errors import AdapterError
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCHEMA_VERSION = "1"
+_WORDS_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,10 @@ class InspectedModule:
 
     Parameters
     ----------
-    key
-        The name that the file gives to A.
+    key, key_b
+        The names that the file gives to A and B.
+    is_stacked
+        Whether the tensors hold a stack of experts.
     singular_values
         Of scale * B @ A, descending, shape ``(min(rank, in_features, out_features),)``; None after a header-only
         inspection.
@@ -38,7 +42,9 @@ class InspectedModule:
     out_features: int
     dtype: str
     key: str = ""
+    key_b: str = ""
     is_embedding: bool = False
+    is_stacked: bool = False
     singular_values: "NDArray[np.float64] | None" = field(default=None, repr=False, compare=False)
 
     @property
@@ -73,7 +79,10 @@ class InspectedModule:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What an inspection found: status, codes, one message, and the modules where they could be read."""
+    """What an inspection found: status, codes, one message, and the modules where they could be read.
+
+    ``other_names`` are those of the tensors that are no factors.
+    """
 
     path: Path
     status: str
@@ -85,6 +94,7 @@ class Inspection:
     file_names: tuple[str, ...]
     config: dict[str, Any] = field(repr=False)
     findings: Findings = field(repr=False, compare=False)
+    other_names: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def total_fro_norm(self) -> float | None:
@@ -95,6 +105,23 @@ class Inspection:
         """Raise AdapterError, with the codes, unless the status is ``ok`` or ``abstain`` with modules measured."""
         if self.status == "error" or not self.modules:
             raise AdapterError(self.message, codes=self.codes)
+
+    def tell(self) -> str:
+        """Return one line for people: status, codes, what is in the adapter, and what is wrong with it."""
+        codes = f" [{', '.join(self.codes)}]" if self.codes else ""
+        parts = [self._tell_modules()] if self.modules and self.status != "error" else []
+        parts += [self.message] if self.codes else []
+        return f"{self.status}{codes}: {'; '.join(parts) or self.message}"
+
+    def _tell_modules(self) -> str:
+        """Return counts, types, ranks, scales, size and norm, such as ``60 modules (q_proj, v_proj), rank 8, ...``."""
+        count = len(self.modules)
+        types = _tell_few(sorted({printable(module.type, 40) for module in self.modules}))
+        ranks = _tell_range("rank", {module.rank for module in self.modules})
+        scales = _tell_range("scale", {module.scale for module in self.modules})
+        dtypes = _tell_few(sorted({module.dtype.lower() for module in self.modules}))
+        told = f"{count} module{'s' * (count > 1)} ({types}), {ranks}, {scales}, {self.num_bytes / 1e6:.3g} MB {dtypes}"
+        return told if self.total_fro_norm is None else f"{told}, total norm {self.total_fro_norm:.3g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of the inspection contract."""
@@ -118,3 +145,13 @@ class Inspection:
             "dtypes": sorted({module.dtype for module in self.modules}),
             "modules": [module.to_dict() for module in self.modules],
         }
+
+
+def _tell_few(words: list[str]) -> str:
+    more = f" and {len(words) - _WORDS_SHOWN} more" if len(words) > _WORDS_SHOWN else ""
+    return ", ".join(words[:_WORDS_SHOWN]) + more
+
+
+def _tell_range(what: str, numbers: set[float]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{what} {low:.4g}" if low == high else f"{what}s {low:.4g} to {high:.4g}"

@@ -136,7 +136,7 @@ def inspect_adapter(path: Path, *, header_only: bool = False) -> Inspection:
 
 def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> Inspection:
     spectra: dict[str, Any] = {}
-    if not header_only and not opened.findings.has_errors:
+    if not header_only:
         spectra = _measure(opened)
     modules = tuple(
         _inspected(module, spectra.get(module.name))
@@ -154,22 +154,26 @@ def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> In
         file_names=tuple(file.name for file in opened.weights.files),
         config=opened.config,
         findings=opened.findings,
+        other_names=tuple(entry.name for entry in opened.classified.others),
     )
 
 
 def _measure(opened: OpenAdapter) -> dict[str, Any]:
+    """Return the spectra, none if anything is wrong; every tensor is searched for values that are not finite."""
     # Imported here: header-only triage must not pay for numpy.
-    from lora_spec.adapter.measure import check_others, measure_modules
+    from lora_spec.adapter.measure import check_finite, known_finite, measure_modules
 
+    weights, findings = opened.weights, opened.findings
     try:
-        spectra = measure_modules(opened.modules, opened.weights, opened.findings)
-        check_others(opened.classified.others, opened.weights, opened.findings)
-        opened.weights.refuse_if_changed()
+        spectra = {} if findings.has_errors else measure_modules(opened.modules, weights, findings)
+        searched = known_finite(opened.modules, spectra)
+        check_finite((entry for entry in weights.entries if entry.name not in searched), weights, findings)
+        weights.refuse_if_changed()
     except AdapterError as err:
-        opened.findings.add_error(err)
+        findings.add_error(err)
         return {}
-    if spectra and not any(values.any() for values in spectra.values()):
-        opened.findings.add("N_ZERO_UPDATE", "", "every update is exactly zero: the adapter changes nothing")
+    if spectra and len(spectra) == len(opened.modules) and not any(values.any() for values in spectra.values()):
+        findings.add("N_ZERO_UPDATE", "", "every update is exactly zero: the adapter changes nothing")
     return spectra
 
 
@@ -185,7 +189,9 @@ def _inspected(module: Module, singular_values: Any) -> InspectedModule:
         out_features=module.out_features,
         dtype=module.a.dtype if module.a.dtype == module.b.dtype else f"{module.a.dtype}+{module.b.dtype}",
         key=module.a.name,
+        key_b=module.b.name,
         is_embedding=module.is_embedding,
+        is_stacked=module.layout != "plain" and (module.num_experts > 1 or module.type == "experts"),
         singular_values=singular_values,
     )
 

@@ -1,6 +1,7 @@
 """The spectrum of each module of an opened adapter, and the search for values that are not finite."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,14 @@ from lora_spec.adapter.spectrum import NonFiniteFactorError, singular_values
 
 Array = NDArray[np.float64]
 MAX_MEASURED_RANK = 8192
+BEYOND_FLOAT64 = "the norm of scale*B*A is beyond float64; check lora_alpha and the factors"
 
 
 def measure_modules(modules: Iterable[Module], weights: WeightFiles, findings: Findings) -> dict[str, Array]:
     """Return the singular values of scale * B @ A by module name; record values that are not finite.
 
-    A module whose rank is beyond what can be measured in bounded memory is recorded and left out.
+    A module whose rank is beyond what can be measured in bounded memory, or whose norm is beyond float64, is recorded
+    and left out.
     """
     blocks = FactorBlocks(weights)
     measured: dict[str, Array] = {}
@@ -32,59 +35,78 @@ def measure_modules(modules: Iterable[Module], weights: WeightFiles, findings: F
         try:
             values = _spectrum(module, blocks)
         except (NonFiniteFactorError, np.linalg.LinAlgError):
-            _record_nonfinite(module, weights, findings)
-            continue
-        if not np.isfinite(values).all():
-            findings.add("E_NONFINITE", module.name, "scale*B*A leaves the range of float64; check lora_alpha")
-            continue
-        measured[module.name] = values
+            continue  # told where all tensors are searched
+        if math.isfinite(math.hypot(*values.tolist())):
+            measured[module.name] = values
+        else:
+            findings.add("E_NONFINITE", module.name, BEYOND_FLOAT64)
+    if not math.isfinite(math.hypot(*(math.hypot(*values.tolist()) for values in measured.values()))):
+        findings.add("E_NONFINITE", "lora_alpha", BEYOND_FLOAT64)
     return measured
 
 
-def check_others(entries: Iterable[TensorEntry], weights: WeightFiles, findings: Findings) -> None:
-    """Record values that are not finite in tensors that are no factors."""
+def check_finite(entries: Iterable[TensorEntry], weights: WeightFiles, findings: Findings) -> None:
+    """Record tensors that hold NaN or infinity."""
     for entry in entries:
         count = sum(count_nonfinite(block, entry.dtype) for block in stored_blocks(weights, entry))
         if count:
             findings.add("E_NONFINITE", entry.name, _tell(count, entry))
 
 
+def known_finite(modules: Iterable[Module], measured: Mapping[str, Array]) -> set[str]:
+    """Return the tensors whose every value went into a measured spectrum, and so is finite."""
+    read = {entry.name for module in modules for entry in (module.a, module.b)}
+    return read - {e.name for module in modules if module.name not in measured for e in (module.a, module.b)}
+
+
 def _spectrum(module: Module, blocks: FactorBlocks) -> Array:
-    """Return |scale| times the singular values of B @ A; float64 factors are first brought near 1."""
-    shift_a = _exponent(blocks.a_blocks(module)) if module.a.dtype == "F64" else 0
-    shift_b = _exponent(blocks.b_blocks(module)) if module.b.dtype == "F64" else 0
+    """Return |scale| times the singular values of B @ A.
+
+    Float64 factors are first brought near 1, each row of A and each column of B by a power of two of its own: their
+    squares would leave the range of float64. What is 2^-1000 of the largest term b_i a_i is lost by it.
+    """
+    shift_a = shift_b = np.zeros(module.rank, dtype=int)
+    largest = 0
+    if "F64" in (module.a.dtype, module.b.dtype):
+        size_a = _largest(np.abs(piece).max(axis=1) for piece in blocks.a_blocks(module))
+        size_b = _largest(np.abs(piece).max(axis=0) for piece in blocks.b_blocks(module))
+        shift_a, shift_b, largest = rank_shifts(size_a, size_b)
     values = singular_values(
-        lambda: _shifted(blocks.a_blocks(module), shift_a),
+        lambda: _shifted(blocks.a_blocks(module), shift_a[:, None]),
         lambda: _shifted(blocks.b_blocks(module), shift_b),
         rank=module.rank,
         in_features=module.in_features,
         out_features=module.out_features,
     )
+    mantissa, exponent = math.frexp(abs(module.scale))
     with np.errstate(all="ignore"):
-        return np.ldexp(values * abs(module.scale), shift_a + shift_b)
+        return np.ldexp(values * mantissa, largest + exponent)
 
 
-def _exponent(pieces: Iterable[Array]) -> int:
-    largest = 0.0
+def _largest(sizes: Iterable[Array]) -> Array:
+    """Return the element-wise maximum; NaN and infinity win."""
+    total = np.maximum.reduce(list(sizes))
+    if not np.isfinite(total).all():
+        raise NonFiniteFactorError
+    return total
+
+
+def rank_shifts(size_a: Array, size_b: Array) -> tuple[NDArray[np.int_], NDArray[np.int_], int]:
+    """Return the exponents to add to each row of A and column of B, and the exponent of B @ A that this takes out.
+
+    With them every term b_i a_i keeps its size beside the others, the largest is near 1, and its two factors share it.
+    """
+    exponents_a, exponents_b = np.frexp(size_a)[1].astype(int), np.frexp(size_b)[1].astype(int)
+    terms = exponents_a + exponents_b
+    active = (size_a > 0) & (size_b > 0)
+    largest = int(terms[active].max()) if active.any() else 0
+    below = np.minimum(terms - largest, 0)
+    return below // 2 - exponents_a, below - below // 2 - exponents_b, largest
+
+
+def _shifted(pieces: Iterable[Array], shift: NDArray[np.int_]) -> Iterator[Array]:
     for piece in pieces:
-        size = float(np.abs(piece).max())
-        if not np.isfinite(size):
-            raise NonFiniteFactorError
-        largest = max(largest, size)
-    return int(np.frexp(largest)[1])
-
-
-def _shifted(pieces: Iterable[Array], shift: int) -> Iterator[Array]:
-    for piece in pieces:
-        yield np.ldexp(piece, -shift) if shift else piece
-
-
-def _record_nonfinite(module: Module, weights: WeightFiles, findings: Findings) -> None:
-    told = set(findings.places("E_NONFINITE"))
-    for entry in (module.a, module.b):
-        count = sum(count_nonfinite(block, entry.dtype) for block in stored_blocks(weights, entry))
-        if count and entry.name not in told:
-            findings.add("E_NONFINITE", entry.name, _tell(count, entry))
+        yield np.ldexp(piece, shift) if shift.any() else piece
 
 
 def _tell(count: int, entry: TensorEntry) -> str:

@@ -83,10 +83,11 @@ def build_modules(found: Classified, settings: LoraSettings, findings: Findings)
 
 def _build(pair: FactorPair, settings: LoraSettings, findings: Findings) -> list[Module]:
     # One lookup per module, also where the pair is broken: a pattern that applies must count as used.
-    names = lookup_names(pair.module, settings)
-    rank = settings.rank_pattern.lookup(names) or settings.rank
-    special = settings.alpha_pattern.lookup(names)
-    alpha = settings.alpha if special is None else special
+    rank, alpha = _look_up(pair, settings, findings)
+    if pair.is_mixed:
+        what = "has one factor of an embedding and one of a linear layer, so each lacks its partner; save it again"
+        findings.add("E_ORPHAN_FACTOR", pair.module, what)
+        return []
     if pair.a is None or pair.b is None:
         there, missing = ("A", "B") if pair.b is None else ("B", "A")
         findings.add(
@@ -106,6 +107,22 @@ def _build(pair: FactorPair, settings: LoraSettings, findings: Findings) -> list
             "N_RUNTIME_SCALE_DIFFERS", pair.module, "has alpha 0: no update, but llama.cpp takes it as scale 1"
         )
     return [_module(pair, shape, expert, scale) for expert in range(shape.num_experts)]
+
+
+def _look_up(pair: FactorPair, settings: LoraSettings, findings: Findings) -> tuple[float | None, float | None]:
+    """Return rank and alpha of a module after the patterns; record where these leave a choice."""
+    found = []
+    for name in lookup_names(pair.module, settings):
+        rank, alpha = settings.rank_pattern.lookup([name]), settings.alpha_pattern.lookup([name])
+        found.append((rank or settings.rank, settings.alpha if alpha is None else alpha))
+    if len(set(found)) > 1:
+        what = (
+            "rank_pattern or alpha_pattern tells its target_parameters apart, but not which of them this wrapper holds"
+        )
+        findings.add("A_UNKNOWN_FIELD", pair.module, what)
+        rows = pair.a.shape[0] if pair.a is not None and pair.a.shape else 0
+        found = [(rank, alpha) for rank, alpha in found if rank and rows % rank == 0] or found
+    return found[0]
 
 
 def _module(pair: FactorPair, shape: _Shape, expert: int, scale: float) -> Module:

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+BASE_LAYER = ".base_layer"
 WRAPPER_WORDS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
 _PREFIX = ("base_model", "model")
 _LAYER_LISTS = ("layers", "layer", "h", "blocks", "block")
@@ -99,8 +100,16 @@ def module_type(name: str) -> str:
 
 
 def without_base_layer(name: str) -> str:
-    """Return a module name without the ``base_layer`` of an inner wrapper."""
-    return name.removesuffix(".base_layer")
+    """Return a module name without the ``base_layer`` of inner wrappers."""
+    return name[: len(name) - len(BASE_LAYER) * num_base_layers(name)]
+
+
+def num_base_layers(name: str) -> int:
+    """Return how many wrappers lie around the one of this name: the outermost bears no ``base_layer``."""
+    count = 0
+    while name.endswith(BASE_LAYER, 0, len(name) - count * len(BASE_LAYER)):
+        count += 1
+    return count
 
 
 def layer_of(name: str) -> tuple[str, int] | None:

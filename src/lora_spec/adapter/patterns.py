@@ -11,6 +11,7 @@ from lora_spec.adapter.automaton import Automaton, NotEvaluableError
 MAX_PATTERN_CHARACTERS = 1000
 _REPEATS = r"[*+]|\{(?:\d+(?:,\d*)?|,\d*)\}"
 _PLAIN = r"[A-Za-z0-9_.\-]+"
+_COMMENT_OR_VERBOSE = r"\(\?(?:#|[a-zA-Z-]*x)"
 _INLINE_FLAGS = r"\(\?[a-zA-Z-]+[:)]"
 
 
@@ -18,6 +19,7 @@ def is_unsafe(pattern: str) -> bool:
     """Tell whether a backtracking engine might never finish with a pattern.
 
     Unsafe is one of more than 1000 characters, or with a repeated group that holds a repetition or an alternative.
+    Comments and the verbose mode let a repetition stand apart from its group: with them any repetition is unsafe.
     Read from the text itself: parsers simplify ``(a|b)+`` to a class and would hide it.
     """
     if len(pattern) > MAX_PATTERN_CHARACTERS:
@@ -30,6 +32,8 @@ def is_unsafe(pattern: str) -> bool:
         elif mark == "[":
             at = _end_of_class(pattern, at)
         elif mark == "(":
+            if re.compile(_COMMENT_OR_VERBOSE).match(pattern, at):
+                return any(mark in pattern for mark in "*+{")
             holds_more.append(False)
             at += 2 if pattern[at + 1 : at + 2] == "?" else 1
             continue

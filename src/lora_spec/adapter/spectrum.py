@@ -2,11 +2,13 @@
 
 With G_A = A A^T and G_B = B^T B (both rank x rank), the squared singular values of B A are the eigenvalues of
 L^T G_B L with G_A = L L^T. Forming a Gram matrix halves the digits, so where the factors cancel or are badly
-conditioned the triangular factors of two QR decompositions take its place: svd(R_B R_A^T).
+conditioned the triangular factors of two QR decompositions take its place: svd(R_B R_A^T). Where the terms b_i a_i
+cancel so far that this too is mostly rounding, B A is formed piece by piece after all and seen through a random
+subspace that holds its whole range (Halko et al. 2011, algorithm 4.1).
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,10 @@ Array = NDArray[np.float64]
 Blocks = Callable[[], Iterable[Array]]
 # Above this ratio of sum |a_i|^2 |b_i|^2 terms to |BA|^2, the Gram route keeps fewer than nine digits.
 _MAX_CANCELLATION = 1e6
-_ZERO_LEVEL = 1e-14
+# Below this ratio of sigma_1 to sum |a_i| |b_i|, decompositions of the factors keep fewer than six digits.
+_MIN_UNCANCELLED = 1e-9
+_MAX_FORMED = 2**30  # out * in * rank of a product that may be formed; above, cancelled values are rounding
+_OVERSAMPLED = 8
 
 
 class NonFiniteFactorError(ValueError):
@@ -35,11 +40,11 @@ def singular_values(a_blocks: Blocks, b_blocks: Blocks, *, rank: int, in_feature
     Returns
     -------
     Array
-        Shape ``(min(rank, in_features, out_features),)``; exact zeros for a zero update.
+        Shape ``(min(rank, in_features, out_features),)``; exact zeros if a factor or the product in float64 is zero.
     """
     count = min(rank, in_features, out_features)
     if rank > min(in_features, out_features):
-        return _from_product(a_blocks, b_blocks, rank, in_features, out_features)
+        return _from_product(a_blocks, b_blocks, in_features, out_features)
     with np.errstate(all="ignore"):
         gram_a, gram_b = _gram(block.T for block in a_blocks()), _gram(b_blocks())
     squared_a, squared_b = np.diagonal(gram_a), np.diagonal(gram_b)
@@ -51,7 +56,9 @@ def singular_values(a_blocks: Blocks, b_blocks: Blocks, *, rank: int, in_feature
     with np.errstate(all="ignore"):
         values = _from_grams(gram_a[np.ix_(active, active)], gram_b[np.ix_(active, active)])
     if values is None:
-        values = _from_triangles(a_blocks, b_blocks, active)
+        values, uncancelled = _from_triangles(a_blocks, b_blocks, active)
+        if uncancelled < _MIN_UNCANCELLED and rank * in_features * out_features <= _MAX_FORMED:
+            values = _from_formed(a_blocks, b_blocks, rank, in_features, out_features)
     return _padded(values, count)
 
 
@@ -99,34 +106,48 @@ def _triangle(blocks: Iterable[Array], active: NDArray[np.bool_]) -> Array:
     return triangle
 
 
-def _from_triangles(a_blocks: Blocks, b_blocks: Blocks, active: NDArray[np.bool_]) -> Array:
+def _from_triangles(a_blocks: Blocks, b_blocks: Blocks, active: NDArray[np.bool_]) -> tuple[Array, float]:
+    """Return the singular values, and how far the terms cancel: sigma_1 / sum |a_i| |b_i|."""
     triangle_a = _triangle((block.T for block in a_blocks()), active)
     triangle_b = _triangle(b_blocks(), active)
     size_a, size_b = np.linalg.norm(triangle_a, axis=0), np.linalg.norm(triangle_b, axis=0)
     balance = np.sqrt(size_b / size_a)
     values = np.linalg.svd((triangle_b / balance) @ (triangle_a * balance).T, compute_uv=False)
-    # What is left after complete cancellation is rounding, not an update.
-    level = _ZERO_LEVEL * float(np.sum(size_a * size_b))
-    return values if values.size and values[0] > level else np.zeros_like(values)
+    return values, float(values[0]) / float(np.sum(size_a * size_b))
 
 
-def _from_product(a_blocks: Blocks, b_blocks: Blocks, rank: int, in_features: int, out_features: int) -> Array:
-    """Return the singular values where the product is smaller than its factors."""
-    product = np.zeros((out_features, in_features))
-    size_a, size_b = np.zeros(rank), np.zeros(rank)
+def _from_formed(a_blocks: Blocks, b_blocks: Blocks, rank: int, in_features: int, out_features: int) -> Array:
+    """Return the singular values of B A as its entries are in float64, without holding it whole."""
+    width = min(rank + _OVERSAMPLED, in_features, out_features)
+    start = np.random.default_rng(0).standard_normal((in_features, width))
+    sketch = np.zeros((out_features, width))
+    for rows, columns, product in _pieces(a_blocks, b_blocks):
+        sketch[rows] += product @ start[columns]
+    if not sketch.any():
+        return np.zeros(width)
+    basis = np.linalg.qr(sketch)[0]
+    core = np.zeros((width, in_features))
+    for rows, columns, product in _pieces(a_blocks, b_blocks):
+        core[:, columns] += basis[rows].T @ product
+    return np.linalg.svd(core, compute_uv=False)
+
+
+def _pieces(a_blocks: Blocks, b_blocks: Blocks) -> Iterator[tuple[slice, slice, Array]]:
+    """Yield B A in pieces, each with its rows and columns."""
     row = 0
-    with np.errstate(all="ignore"):
-        for index, b in enumerate(b_blocks()):
-            column = 0
-            size_b += np.einsum("ij,ij->j", b, b)
-            for a in a_blocks():
-                product[row : row + b.shape[0], column : column + a.shape[1]] = b @ a
-                column += a.shape[1]
-                if index == 0:
-                    size_a += np.einsum("ij,ij->i", a, a)
-            row += b.shape[0]
-    if not (np.isfinite(size_a).all() and np.isfinite(size_b).all() and np.isfinite(product).all()):
+    for b in b_blocks():
+        column = 0
+        for a in a_blocks():
+            yield slice(row, row + b.shape[0]), slice(column, column + a.shape[1]), b @ a
+            column += a.shape[1]
+        row += b.shape[0]
+
+
+def _from_product(a_blocks: Blocks, b_blocks: Blocks, in_features: int, out_features: int) -> Array:
+    """Return the singular values where the product is smaller than its factors."""
+    if not all(np.isfinite(block).all() for blocks in (a_blocks, b_blocks) for block in blocks()):
         raise NonFiniteFactorError
-    values = np.linalg.svd(product, compute_uv=False)
-    level = _ZERO_LEVEL * float(np.sum(np.sqrt(size_a * size_b)))
-    return values if values.size and values[0] > level else np.zeros_like(values)
+    product = np.zeros((out_features, in_features))
+    for rows, columns, piece in _pieces(a_blocks, b_blocks):
+        product[rows, columns] = piece
+    return np.linalg.svd(product, compute_uv=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lora_spec.cli import exit_codes
 from lora_spec.cli.output import json_line, print_json, say, tell
+from lora_spec.cli.paths import given_path
 from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError, PredictorError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _REASONS_TOLD = 4
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("folder", type=Path, metavar="ADAPTER_DIR", help="PEFT adapter folder")
+    parser.add_argument("folder", type=given_path, metavar="ADAPTER_DIR", help="PEFT adapter folder")
     parser.add_argument("--predictor", type=Path, required=True, metavar="F", help="exported predictor, JSON")
     parser.add_argument(
         "--cost-model", type=Path, metavar="F", help="cost model, JSON; without it the verdict abstains"

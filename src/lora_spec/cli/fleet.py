@@ -34,7 +34,7 @@ def inspect_one(path: Path, options: Options) -> Answer:
     try:
         inspection = inspect_adapter(path, header_only=options.is_header_only)
         data = {**inspection.to_dict(), "path": printable(path, 4000)}
-        line = f"{printable(path, 400)}: {inspection.status}: {inspection.message}"
+        line = f"{printable(path, 400)}: {inspection.tell()}"
         if inspection.modules and inspection.status != "error":
             line = _extend(path, inspection, options, data, line)
     except LoraSpecError as err:
@@ -52,8 +52,8 @@ def _extend(path: Path, inspection: Any, options: Options, data: dict[str, Any],
 
         served = served_update(inspection, options.runtime)
         data["served"] = served.to_dict()
-        for what in (*served.refusals, *served.warnings):
-            line += f"\n  {options.runtime}: {'' if served.is_loaded else 'does not load it: '}{what}"
+        for what in (f"{served.tell()} ({served.basis})", *served.refusals, *served.warnings):
+            line += f"\n  {options.runtime}: {what}"
     if options.base is not None:
         from lora_spec.features.relative import relative_to_base
 

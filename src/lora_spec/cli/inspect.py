@@ -9,18 +9,19 @@ from lora_spec.adapter.discovery import find_adapters
 from lora_spec.cli import exit_codes
 from lora_spec.cli.fleet import Options, Progress, default_num_processes, inspect_many
 from lora_spec.cli.output import print_json, tell
+from lora_spec.cli.paths import given_path
 
 RUNTIME_NAMES = ("vllm", "sglang", "llama.cpp", "peft", "lorax")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("folders", nargs="+", type=Path, metavar="ADAPTER_DIR", help="adapter folder")
+    parser.add_argument("folders", nargs="+", type=given_path, metavar="ADAPTER_DIR", help="adapter folder")
     parser.add_argument("--json", action="store_true", help="print JSON on stdout; several folders always do")
     parser.add_argument("--recursive", action="store_true", help="inspect every adapter below the folders")
     parser.add_argument("--header-only", action="store_true", help="read config and headers only: quick, no norms")
     parser.add_argument("--runtime", choices=RUNTIME_NAMES, help="also say what this server would really apply")
-    parser.add_argument("--base", type=Path, metavar="MODEL_DIR", help="base model folder: norms relative to it")
+    parser.add_argument("--base", type=given_path, metavar="MODEL_DIR", help="base model folder: norms relative to it")
     parser.add_argument("--jobs", type=_count, metavar="N", help="parallel processes (default: all processors)")
 
 

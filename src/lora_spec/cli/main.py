@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from lora_spec.cli import exit_codes
 from lora_spec.errors import AdapterError, LoraSpecError
@@ -29,9 +29,19 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def build_parser(chosen: str | None) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints about what was typed cannot steer a terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the complaint, every line of it made safe, and leave with 2."""
+        from lora_spec.adapter.printing import printable
+
+        super().error(" ".join(printable(line, 400) for line in message.splitlines()))
+
+
+def build_parser(chosen: str | None) -> Parser:
     """Return the parser; only the chosen sub-command is imported and has its arguments."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lora-spec",
         description="Decide how speculative decoding should be deployed for each new LoRA adapter.",
         epilog="exit status: 0 verdict or ok, 3 abstain, 2 wrong input or usage, 1 a failed run",

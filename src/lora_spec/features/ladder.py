@@ -18,6 +18,22 @@ def log_norm(norm: float) -> float:
     return math.log(max(norm, NORM_FLOOR))
 
 
+def energies_of(norms: Iterable[float]) -> list[float]:
+    """Return the squares of norms over that of the largest: no square leaves the range of float64. Zeros if all are."""
+    norms = list(norms)
+    largest = max(norms, default=0.0)
+    return [(norm / largest) ** 2 if largest else 0.0 for norm in norms]
+
+
+def _log_nuclear(measured: Sequence[SpectrumNumbers]) -> float:
+    """Return the floored logarithm of the sum of all singular values, which may be beyond float64."""
+    largest = max(numbers.spectral_norm for numbers in measured)
+    if not largest:
+        return log_norm(0.0)
+    ratio = math.fsum(numbers.spectral_norm / largest * numbers.nuclear_ratio for numbers in measured)
+    return max(math.log(largest) + math.log(ratio), log_norm(0.0))
+
+
 def checkpoint_only_columns(modules: Sequence[InspectedModule]) -> CheckpointOnlyColumns:
     """Return the columns of one adapter from its measured modules."""
     measured = [(module, spectrum_numbers(module.singular_values)) for module in modules]
@@ -37,34 +53,33 @@ def _pattern(modules: Sequence[InspectedModule]) -> dict[str, float]:
 
 
 def _norms(measured: Sequence[tuple[InspectedModule, SpectrumNumbers]]) -> dict[str, float]:
-    energies = [numbers.energy for _, numbers in measured]
+    norms = [numbers.fro_norm for _, numbers in measured]
     return {
-        "is_zero_update": float(not any(energies)),
-        "log_fro_total": log_norm(math.sqrt(math.fsum(energies))),
-        "log_fro_largest_module": log_norm(math.sqrt(max(energies))),
-        "log_nuclear_total": log_norm(math.fsum(numbers.nuclear_norm for _, numbers in measured)),
+        "is_zero_update": float(not any(norms)),
+        "log_fro_total": log_norm(math.hypot(*norms)),
+        "log_fro_largest_module": log_norm(max(norms)),
+        "log_nuclear_total": _log_nuclear([numbers for _, numbers in measured]),
         "log_spectral_largest": log_norm(max(numbers.spectral_norm for _, numbers in measured)),
     }
 
 
 def _norms_by_place(measured: Sequence[tuple[InspectedModule, SpectrumNumbers]]) -> dict[str, float]:
     depths = depth_of_stacks(module for module, _ in measured)
-    energy: dict[tuple[str | None, str], float] = {}
-    for module, numbers in measured:
-        place = third_of(module, depths), family_of(module)
-        energy[place] = energy.get(place, 0.0) + numbers.energy
+    norms: dict[tuple[str | None, str], list[float]] = {}
+    energy: dict[str | None, float] = {}
+    for (module, numbers), relative in zip(measured, energies_of(n.fro_norm for _, n in measured), strict=True):
+        third, family = third_of(module, depths), family_of(module)
+        norms.setdefault((third, family), []).append(numbers.fro_norm)
+        energy[third] = energy.get(third, 0.0) + relative
     total = math.fsum(energy.values())
     columns = {
-        f"log_fro_{third}_{family}": log_norm(math.sqrt(energy.get((third, family), 0.0)))
+        f"log_fro_{third}_{family}": log_norm(math.hypot(*norms.get((third, family), ())))
         for third in THIRDS
         for family in FAMILIES
     }
-    columns["log_fro_outside_layers"] = log_norm(math.sqrt(_sum_of(energy, None)))
-    return columns | {f"energy_share_{third}": _sum_of(energy, third) / total if total else 0.0 for third in THIRDS}
-
-
-def _sum_of(energy: dict[tuple[str | None, str], float], third: str | None) -> float:
-    return math.fsum(value for (where, _), value in energy.items() if where == third)
+    outside = [norm for (third, _), held in norms.items() if third is None for norm in held]
+    columns["log_fro_outside_layers"] = log_norm(math.hypot(*outside))
+    return columns | {f"energy_share_{third}": energy.get(third, 0.0) / total if total else 0.0 for third in THIRDS}
 
 
 def _shapes(measured: Sequence[tuple[InspectedModule, SpectrumNumbers]]) -> dict[str, float]:
@@ -82,6 +97,8 @@ def _shapes(measured: Sequence[tuple[InspectedModule, SpectrumNumbers]]) -> dict
 
 def _weighted_mean(quantity: str, numbers: Iterable[SpectrumNumbers]) -> float:
     """Return the mean over modules, weighted by energy; 0 where there is none."""
-    pairs = [(one.energy, getattr(one, quantity)) for one in numbers]
-    total = math.fsum(weight for weight, _ in pairs)
-    return math.fsum(weight * value for weight, value in pairs) / total if total else 0.0
+    numbers = list(numbers)
+    weights = energies_of(one.fro_norm for one in numbers)
+    total = math.fsum(weights)
+    values = (weight * getattr(one, quantity) for weight, one in zip(weights, numbers, strict=True))
+    return math.fsum(values) / total if total else 0.0

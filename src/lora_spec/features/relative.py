@@ -1,6 +1,7 @@
 """Norms relative to the base model's weights, and how the update lies towards them.
 
-All numbers depend on scale*B*A and W0 alone, so they are invariant under A -> GA, B -> B G^-1.
+All numbers depend on scale*B*A and W0 alone, so they are invariant under A -> GA, B -> B G^-1: the update enters
+through its singular vectors, never through A or B.
 """
 
 import math
@@ -14,11 +15,15 @@ from numpy.typing import NDArray
 
 from lora_spec.adapter import InspectedModule, Inspection, iterate_factors
 from lora_spec.adapter.base_model import BaseModel
+from lora_spec.errors import AdapterError
 from lora_spec.features.columns import CheckpointBaseColumns
 from lora_spec.features.families import THIRDS
-from lora_spec.features.ladder import log_norm
+from lora_spec.features.ladder import energies_of, log_norm
+from lora_spec.features.product_svd import ProductSvd, svd_of_product
 
 Array = NDArray[np.float64]
+_BLOCK_ELEMENTS = 2**20
+_USUAL_EXPONENT = 30  # weights of other sizes are first brought near 1: squares in float32 would not hold
 _EXACT_SIZE = 256
 _SUBSPACE, _SUBSPACE_STEPS = 8, 8
 
@@ -29,6 +34,8 @@ class RelativeModule:
 
     Parameters
     ----------
+    fro_norm, base_fro_norm
+        ||scale*B*A||_F and ||W0||_F.
     relative_fro
         ||scale*B*A||_F / ||W0||_F.
     relative_spectral
@@ -40,7 +47,8 @@ class RelativeModule:
     """
 
     name: str
-    energy: float
+    fro_norm: float
+    base_fro_norm: float
     relative_fro: float
     relative_spectral: float
     alignment: float
@@ -88,7 +96,12 @@ def relative_to_base(path: Path, inspection: Inspection, base_folder: Path) -> R
             return RelativeUpdate((), (), (), None, base.num_layers, None)
         found = {module.name: base.find(module) for module in inspection.modules}
         unmatched = tuple(name for name, entry in found.items() if entry is None)
-        misfits = tuple(m.name for m in inspection.modules if found[m.name] and not base.fits(m, found[m.name]))
+        is_turned = {
+            m.name: base.orientation(m, found[m.name], fan_in_fan_out=bool(inspection.config.get("fan_in_fan_out")))
+            for m in inspection.modules
+            if found[m.name]
+        }
+        misfits = tuple(name for name, turned in is_turned.items() if turned is None)
         usable = set(found) - set(unmatched) - set(misfits)
         if inspection.is_header_only:
             return RelativeUpdate((), unmatched, misfits, None, base.num_layers, None)
@@ -97,50 +110,86 @@ def relative_to_base(path: Path, inspection: Inspection, base_folder: Path) -> R
         for factors in iterate_factors(path):
             if factors.module.name in usable:
                 module = by_name[factors.module.name]
-                weight = base.read(module, found[module.name])
+                weight = base.read(found[module.name], is_turned=bool(is_turned[module.name]))
                 modules.append(_compare(module, factors.a, factors.b, weight))
-        energy = math.fsum(module.fro_norm**2 for module in inspection.modules)
-        share = 1 - math.fsum(module.energy for module in modules) / energy if energy else 0.0
+        energy = dict(zip(by_name, energies_of(m.fro_norm for m in inspection.modules), strict=True))
+        total = math.fsum(energy.values())
+        share = max(0.0, 1 - math.fsum(energy[m.name] for m in modules) / total) if total else 0.0
         columns = _columns(modules, by_name, base.num_layers, share) if modules else None
-        return RelativeUpdate(tuple(modules), unmatched, misfits, max(0.0, share), base.num_layers, columns)
+        return RelativeUpdate(tuple(modules), unmatched, misfits, share, base.num_layers, columns)
 
 
-def _compare(module: InspectedModule, a: Array, b: Array, weight: NDArray[np.float32]) -> RelativeModule:
-    base_fro = float(np.linalg.norm(weight))
-    projected = (weight @ a.T.astype(np.float32)).astype(np.float64)  # W0 A^T, shape (out, rank)
-    inner = module.scale * float(np.sum(b * projected))
-    fro = module.fro_norm
-    size = fro * base_fro
+def _compare(module: InspectedModule, a: Array, b: Array, weight: NDArray[np.floating]) -> RelativeModule:
+    exponent = math.frexp(max(float(weight.max()), -float(weight.min())))[1]
+    exponent = exponent if abs(exponent) > _USUAL_EXPONENT else 0
+    weight = np.ldexp(weight, -exponent) if exponent else weight
+    update = svd_of_product(a, b)
+    base_fro, alignment, input_overlap, output_overlap = _project(update, weight)
+    scaled_fro, scaled_spectral = (
+        _ratio(norm, size, exponent)
+        for norm, size in ((module.fro_norm, base_fro), (module.spectral_norm, _spectral_norm(weight)))
+    )
     return RelativeModule(
         name=module.name,
-        energy=fro**2,
-        relative_fro=fro / base_fro if base_fro else 0.0,
-        relative_spectral=module.spectral_norm / _spectral_norm(weight) if base_fro else 0.0,
-        alignment=inner / size if size else 0.0,
-        input_overlap=_overlap(weight, _basis(a.T), base_fro),
-        output_overlap=_overlap(weight.T, _basis(b), base_fro),
+        fro_norm=module.fro_norm,
+        base_fro_norm=_ratio(base_fro, 1.0, -exponent),
+        relative_fro=scaled_fro,
+        relative_spectral=scaled_spectral,
+        alignment=math.copysign(1.0, module.scale) * alignment if module.scale else 0.0,
+        input_overlap=input_overlap if module.scale else 0.0,
+        output_overlap=output_overlap if module.scale else 0.0,
     )
 
 
-def _basis(columns: Array) -> NDArray[np.float32]:
-    """Return an orthonormal basis of the space of the columns; none for zero columns."""
-    left, values, _ = np.linalg.svd(columns, full_matrices=False)
-    kept = values > 1e-10 * values[0] if values[0] > 0 else np.zeros(values.size, bool)
-    return left[:, kept].astype(np.float32)
+def _project(update: ProductSvd, weight: NDArray[np.floating]) -> tuple[float, float, float, float]:
+    """Return ||W0||_F, the cosine of B*A and W0, and the overlaps of W0 with its row and its column space."""
+    num_kept = update.values.size
+    squared, inner, inside = 0.0, 0.0, 0.0
+    across = np.zeros((weight.shape[1], num_kept))
+    step = max(1, _BLOCK_ELEMENTS // weight.shape[1])
+    for start in range(0, weight.shape[0], step):
+        rows = weight[start : start + step].astype(np.float64)
+        left = update.left[start : start + step]
+        projected = rows @ update.right
+        squared += float(np.einsum("ij,ij->", rows, rows))
+        inside += float(np.einsum("ij,ij->", projected, projected))
+        inner += float(np.einsum("ij,ij,j->", left, projected, update.values))
+        across += rows.T @ left
+    if not squared or not num_kept:
+        return math.sqrt(squared), 0.0, 0.0, 0.0
+    cosine = inner / (math.sqrt(squared) * float(np.linalg.norm(update.values)))
+    shares = inside / squared, float(np.einsum("ij,ij->", across, across)) / squared
+    return (
+        math.sqrt(squared),
+        min(1.0, max(-1.0, cosine)),
+        shares[0] * weight.shape[1] / num_kept,
+        shares[1] * weight.shape[0] / num_kept,
+    )
 
 
-def _overlap(weight: NDArray[np.float32], basis: NDArray[np.float32], base_fro: float) -> float:
-    if not basis.shape[1] or not base_fro:
+def _ratio(norm: float, base_norm: float, exponent: int) -> float:
+    """Return norm / (base_norm * 2^exponent), 0 beside a zero weight.
+
+    Raises
+    ------
+    AdapterError
+        The ratio is beyond float64.
+    """
+    if not base_norm:
         return 0.0
-    held = float(np.linalg.norm(weight @ basis)) ** 2 / base_fro**2
-    return held * weight.shape[1] / basis.shape[1]
+    (mantissa, own), (base_mantissa, base_own) = math.frexp(norm), math.frexp(base_norm)
+    try:
+        return math.ldexp(mantissa / base_mantissa, own - base_own - exponent)
+    except OverflowError as err:
+        what = "the update over the base's weights is beyond float64; check lora_alpha and the base"
+        raise AdapterError(what, codes=["E_NONFINITE"]) from err
 
 
-def _spectral_norm(weight: NDArray[np.float32]) -> float:
+def _spectral_norm(weight: NDArray[np.floating]) -> float:
     """Return sigma_1, exactly for small matrices, else by subspace iteration from seeded random columns."""
     if min(weight.shape) <= _EXACT_SIZE:
         return float(np.linalg.norm(weight, 2))
-    start = np.random.default_rng(0).standard_normal((weight.shape[1], _SUBSPACE)).astype(np.float32)
+    start = np.random.default_rng(0).standard_normal((weight.shape[1], _SUBSPACE)).astype(weight.dtype)
     for _ in range(_SUBSPACE_STEPS):
         start = np.linalg.qr(weight.T @ (weight @ start))[0]
     return float(np.linalg.norm(weight @ start, 2))
@@ -149,24 +198,22 @@ def _spectral_norm(weight: NDArray[np.float32]) -> float:
 def _columns(
     modules: Sequence[RelativeModule], by_name: dict[str, InspectedModule], num_layers: int | None, share: float
 ) -> CheckpointBaseColumns:
-    energy = math.fsum(module.energy for module in modules)
-    base_energy = {m.name: m.energy / m.relative_fro**2 if m.relative_fro else 0.0 for m in modules}
+    energies = energies_of(module.fro_norm for module in modules)
+    total = math.fsum(energies)
     columns = {
-        "base_log_relative_fro": _log_ratio(energy, math.fsum(base_energy.values())),
+        "base_log_relative_fro": _log_ratio(modules),
         "base_log_relative_fro_largest": log_norm(max(module.relative_fro for module in modules)),
         "base_log_relative_spectral_largest": log_norm(max(module.relative_spectral for module in modules)),
-        "base_unmatched_energy_share": max(0.0, share),
+        "base_unmatched_energy_share": share,
         "base_adapted_layer_share": _layer_share(modules, by_name, num_layers),
     }
     for name in ("alignment", "input_overlap", "output_overlap"):
-        total = math.fsum(module.energy * getattr(module, name) for module in modules)
-        columns[f"base_{name}_mean"] = total / energy if energy else 0.0
+        weighted = math.fsum(energy * getattr(module, name) for energy, module in zip(energies, modules, strict=True))
+        columns[f"base_{name}_mean"] = weighted / total if total else 0.0
     depth = num_layers or 1 + max((by_name[m.name].layer or 0 for m in modules), default=0)
     for index, third in enumerate(THIRDS):
         held = [m for m in modules if _third(by_name[m.name].layer, depth) == index]
-        columns[f"base_log_relative_fro_{third}"] = _log_ratio(
-            math.fsum(m.energy for m in held), math.fsum(base_energy[m.name] for m in held)
-        )
+        columns[f"base_log_relative_fro_{third}"] = _log_ratio(held)
     return CheckpointBaseColumns(columns)
 
 
@@ -174,8 +221,9 @@ def _third(layer: int | None, depth: int) -> int | None:
     return None if layer is None else min(2, 3 * layer // depth)
 
 
-def _log_ratio(energy: float, base_energy: float) -> float:
-    return log_norm(math.sqrt(energy / base_energy) if base_energy else 0.0)
+def _log_ratio(modules: Sequence[RelativeModule]) -> float:
+    base_norm = math.hypot(*(module.base_fro_norm for module in modules))
+    return log_norm(_ratio(math.hypot(*(module.fro_norm for module in modules)), base_norm, 0))
 
 
 def _layer_share(

@@ -1,5 +1,6 @@
 """Numbers of one spectrum: how much, and how spread out. All invariant under A -> GA, B -> B G^-1."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,25 +12,25 @@ class SpectrumNumbers(NamedTuple):
 
     Parameters
     ----------
-    energy
-        sum sigma_i^2, the squared Frobenius norm.
-    nuclear_norm
-        sum sigma_i.
+    fro_norm
+        sqrt(sum sigma_i^2).
     spectral_norm
         sigma_1.
+    nuclear_ratio
+        sum sigma_i / sigma_1.
     stable_rank
-        energy / sigma_1^2.
+        sum sigma_i^2 / sigma_1^2.
     effective_rank
         exp of the entropy of sigma_i / sum sigma (Roy and Vetterli 2007, "The effective rank").
     participation_ratio
-        energy^2 / sum sigma_i^4.
+        (sum sigma_i^2)^2 / sum sigma_i^4.
     energy_top1, energy_top4
         Fraction of the energy in the first one and first four singular values.
     """
 
-    energy: float
-    nuclear_norm: float
+    fro_norm: float
     spectral_norm: float
+    nuclear_ratio: float
     stable_rank: float
     effective_rank: float
     participation_ratio: float
@@ -47,9 +48,9 @@ def spectrum_numbers(singular_values: NDArray[np.float64]) -> SpectrumNumbers:
     total, sum_squared = float(relative.sum()), float(squared.sum())
     share = relative[relative > 0] / total
     return SpectrumNumbers(
-        energy=sum_squared * largest**2,
-        nuclear_norm=total * largest,
+        fro_norm=math.sqrt(sum_squared) * largest,
         spectral_norm=largest,
+        nuclear_ratio=total,
         stable_rank=sum_squared,
         effective_rank=float(np.exp(-np.sum(share * np.log(share)))),
         participation_ratio=sum_squared**2 / float(np.sum(squared**2)),
