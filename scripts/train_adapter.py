@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import add_json_flag, existing_folder, run_script
-from lora_spec.config.adapter_pool import TrainedAdapter
+from lora_spec.config.adapter_pool import Adapter
 from lora_spec.training.recipe import AdapterRecipe
 
 
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> None:
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--target", type=existing_folder, required=True, help="model folder of the target")
-add_json_flag(parser, "--row", TrainedAdapter, help="the adapter's row of adapter_pool.yaml, JSON")
+add_json_flag(parser, "--row", Adapter, help="the adapter's row of adapter_pool.yaml, JSON")
 parser.add_argument("--base-model-name", required=True, help="what adapter_config.json calls the base")
 parser.add_argument("--answers", type=existing_folder, help="the target's trajectories, where the domain rewrites them")
 parser.add_argument("--num-threads", type=int, default=1, help="threads of torch; they decide the last bits")
