@@ -58,9 +58,8 @@ def _imported_packages(path: Path) -> set[str]:
     return found
 
 
-def test_yaml_and_pydantic_are_imported_by_this_room_only():
+@pytest.mark.parametrize(("package", "rooms"), [("yaml", {"config"}), ("pydantic", {"config", "typed.py"})])
+def test_yaml_and_pydantic_are_imported_where_files_and_flags_are_checked_only(package, rooms):
     source = REPOSITORY / "src/lora_spec"
-    users = {
-        p.relative_to(source).parts[0] for p in source.rglob("*.py") if {"yaml", "pydantic"} & _imported_packages(p)
-    }
-    assert users == {"config"}
+    users = {p.relative_to(source).parts[0] for p in source.rglob("*.py") if package in _imported_packages(p)}
+    assert users == rooms

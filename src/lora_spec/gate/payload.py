@@ -1,15 +1,14 @@
 """The ``effect_gate`` result and the verdict's JSON: what they hold, and reading them."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, ConfigDict
 from typing_extensions import TypedDict
 
 from lora_spec.errors import EvidenceError, ResultError
 from lora_spec.gate.effect_gate import Answer, EffectRule
 from lora_spec.records import Action, DrafterAction, Interval, Mode
-from lora_spec.results import read_json
+from lora_spec.results import naming, read_json
 from lora_spec.typed import AdapterName, check_type, read_typed_result
 
 
@@ -32,7 +31,7 @@ class EffectGatePayload(TypedDict):
 class _Open(TypedDict):
     """An object that says more than its readers need."""
 
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = {"extra": "allow"}  # type: ignore[misc]  # noqa: RUF012 - a TypedDict has no ClassVar
 
 
 class LoadVerdict(TypedDict):
@@ -81,11 +80,6 @@ class ReasonPayload(TypedDict):
     message: str
 
 
-def _has_interval(speedup: Speedup) -> Speedup:
-    Interval(speedup["estimate"], speedup["lower"], speedup["upper"], speedup["level"])
-    return speedup
-
-
 class VerdictPayload(TypedDict):
     """What :meth:`lora_spec.records.Verdict.to_dict` gives: section 6 of the design."""
 
@@ -95,7 +89,7 @@ class VerdictPayload(TypedDict):
     num_speculative_tokens: int | None
     drafter: DrafterAction
     acceptance_length: Interval | None
-    speedup: Annotated[Speedup, AfterValidator(_has_interval)] | None
+    speedup: Speedup | None
     reasons: list[ReasonPayload]
     correction: str | None
     predictor_sha256: str | None
@@ -128,6 +122,9 @@ def read_verdict(path: Path, *, tier: str) -> dict[str, Any]:
     depth, speedup = verdict["num_speculative_tokens"], verdict["speedup"]
     if (verdict["action"] == "abstain") != (depth is None) or (depth is not None and speedup is None):
         raise ResultError(f"{path}: action {verdict['action']} does not fit depth {depth}; run decide again")
+    if speedup is not None:
+        with naming(path):
+            Interval(speedup["estimate"], speedup["lower"], speedup["upper"], speedup["level"])
     for load in (speedup or {"context": {"by_load": []}})["context"]["by_load"]:
         chosen = load["num_speculative_tokens"]
         if chosen is not None and str(chosen) not in load["speedup_by_depth"]:
