@@ -20,6 +20,8 @@ TIER = load_tier(ROOT, "mini")
 CELL = {"num_speculative_tokens": 0, "batch_size": 1, "trial": 0, "lora_rank": 8, "num_context_tokens": 64}
 CELL |= {"step_ms": [10.0], "load_before": 0.0, "load_after": 0.0}
 FIT = json.dumps({"num_uncertainty_draws": 20, "seed": 0})
+ENGINE = {"vllm": "0.32.0", "dtype": "bfloat16"}
+NAMES = json.dumps({**ENGINE, "target": "t", "drafter": "d"})
 
 
 @pytest.fixture
@@ -48,20 +50,34 @@ def _step_times(path, payload, evidence="measured"):
 
 def _fit(run, tmp_path, payload, settings=FIT, output="c.json"):
     path = _step_times(tmp_path / "s.json", payload)
-    words = ("--step-times", path, "--settings", settings, "--tier", "mini", "--output", tmp_path / output)
+    words = (
+        "--step-times",
+        path,
+        "--settings",
+        settings,
+        "--engine",
+        NAMES,
+        "--tier",
+        "mini",
+        "--output",
+        tmp_path / output,
+    )
     return run("fit_cost_model", *words)
 
 
 def test_a_sound_run_leaves_with_0(run, tmp_path):
-    assert _fit(run, tmp_path, {"cells": _cells(), "engine": {}}) == (0, "")
+    assert _fit(run, tmp_path, {"cells": _cells(), "engine": ENGINE}) == (0, "")
 
 
 BAD_CELLS = {"text": {"batch_size": "1"}, "bool": {"trial": True}, "half": {"trial": 0.5}, "extra": {"x": 1}}
 BAD_CELLS |= {"no time": {"step_ms": [0.0]}, "no steps": {"step_ms": []}, "null": {"step_ms": None}}
-BAD_PAYLOADS = {"null": None, "list": [], "empty": {}, "no cells": {"cells": [], "engine": {}}}
-BAD_PAYLOADS |= {"extra key": {"cells": _cells(), "engine": {}, "x": 1}, "engine": {"cells": _cells(), "engine": []}}
-BAD_PAYLOADS |= {"trial": {"cells": _cells()[:-1], "engine": {}}}
-BAD_PAYLOADS |= {name: {"cells": [*_cells()[1:], {**CELL, **bad}], "engine": {}} for name, bad in BAD_CELLS.items()}
+BAD_PAYLOADS = {"null": None, "list": [], "empty": {}, "no cells": {"cells": [], "engine": ENGINE}}
+BAD_PAYLOADS |= {
+    "extra key": {"cells": _cells(), "engine": ENGINE, "x": 1},
+    "engine": {"cells": _cells(), "engine": []},
+}
+BAD_PAYLOADS |= {"trial": {"cells": _cells()[:-1], "engine": ENGINE}}
+BAD_PAYLOADS |= {name: {"cells": [*_cells()[1:], {**CELL, **bad}], "engine": ENGINE} for name, bad in BAD_CELLS.items()}
 
 
 @pytest.mark.parametrize("payload", BAD_PAYLOADS.values(), ids=BAD_PAYLOADS)
@@ -78,7 +94,7 @@ def test_a_good_envelope_with_a_bad_payload_is_wrong_input_and_names_the_file(ru
     ["null", "[]", "{}", "{", "NaN", '"x"', '{"seed": 0, "num_uncertainty_draws": "2"}', f'{FIT[:-1]}, "x": 1}}'],
 )
 def test_a_json_flag_of_another_shape_is_one_line_that_names_the_flag(run, tmp_path, settings):
-    code, text = _fit(run, tmp_path, {"cells": _cells(), "engine": {}}, settings)
+    code, text = _fit(run, tmp_path, {"cells": _cells(), "engine": ENGINE}, settings)
     assert code == 2
     assert text.startswith("fit_cost_model.py: --settings: ")
     assert len(text.splitlines()) == 1
@@ -97,7 +113,7 @@ def test_the_configs_own_blocks_are_what_the_flags_take(run, tmp_path):
 def test_an_output_that_cannot_be_is_wrong_input(run, tmp_path, output):
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo")
-    code, text = _fit(run, tmp_path, {"cells": _cells(), "engine": {}}, output=output)
+    code, text = _fit(run, tmp_path, {"cells": _cells(), "engine": ENGINE}, output=output)
     assert code == 2
     assert len(text.splitlines()) == 1
 
@@ -135,7 +151,7 @@ def test_a_stem_without_a_name_is_refused(run, stem):
 
 
 def test_evidence_of_another_class_is_refused(run, tmp_path):
-    path = _step_times(tmp_path / "s.json", {"cells": _cells(), "engine": {}}, "synthetic-smoke")
+    path = _step_times(tmp_path / "s.json", {"cells": _cells(), "engine": ENGINE}, "synthetic-smoke")
     words = ("--step-times", path, "--settings", FIT, "--tier", "mini", "--output", tmp_path / "c.json")
     assert run("fit_cost_model", *words)[0] == 2
 

@@ -55,10 +55,14 @@ def study():
     names = ["harmless", "shifted", "broken"]
     summaries = [_summary(name) for name in names]
     cost_model = fit_cost_model(_cells(), num_draws=50, seed=0)
-    features = [{"adapter": {"name": name}, "status": "ok", "codes": [], "message": ""} for name in names]
+    features = [
+        {"adapter": {"name": name, "weights_sha256": "0" * 64}, "status": "ok", "codes": [], "message": ""}
+        for name in names
+    ]
     guesses = [
         {
             "adapter": summary["adapter"],
+            "adapter_sha256": summary["adapter_sha256"],
             "estimate": {**summary["estimate"], "mode": "checkpoint_only"},
             "left_out": "x",
             "predictor_sha256": "1" * 64,
