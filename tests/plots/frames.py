@@ -214,6 +214,7 @@ def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFra
             "acceptance_length": length,
             "lower": None if length is None else length - 0.06,
             "upper": None if length is None else length + 0.07,
+            "base_acceptance_length": None if length is None else 2.15,
             "measured_action": "abstain" if length is None else ("red", "amber", "amber", "green")[depths[i]],
             "measured_num_speculative_tokens": None if length is None else depths[i],
             "speedup": None if length is None else 1.0 + 0.12 * depths[i],

@@ -205,7 +205,15 @@ def cost_model_table(study: Study) -> pd.DataFrame:
         "num_steps",
         "is_held_out",
     )
-    return study.table([{name: getattr(pair, name) for name in names} for pair in compare_with_line(study.cells)])
+    table = study.table([{name: getattr(pair, name) for name in names} for pair in compare_with_line(study.cells)])
+    # Bars span the trials, they are no intervals.
+    return table.assign(interval_level=None)
+
+
+def _base_length(study: Study, name: str) -> float:
+    """Return the acceptance length of the unadapted target on the same prompts: a loss may be the prompts' own."""
+    base = AcceptanceEstimate.from_dict(dict(study.measured[name]["base_estimate"]))
+    return base.acceptance_length(study.standing).estimate
 
 
 def verdict_rows(study: Study) -> pd.DataFrame:
@@ -221,6 +229,7 @@ def verdict_rows(study: Study) -> pd.DataFrame:
                 "acceptance_length": length.estimate,
                 "lower": length.lower,
                 "upper": length.upper,
+                "base_acceptance_length": _base_length(study, name),
                 "measured_action": truth["action"],
                 "measured_num_speculative_tokens": truth["num_speculative_tokens"],
                 "speedup": (truth["speedup"] or {}).get("estimate"),

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lora_spec.plots.context import WATERMARK, FigureContext, context_of
-from lora_spec.plots.schemas import FrameSchema
+from lora_spec.plots.frame_schema import FrameSchema
 
 PAGE_WIDTH_IN = 6.9
 INK = "#222222"

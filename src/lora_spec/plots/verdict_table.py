@@ -11,7 +11,7 @@ from lora_spec.plots.context import WATERMARK, FigureContext, context_of
 from lora_spec.plots.schemas import VERDICT_TABLE
 from lora_spec.results import write_all_atomically
 
-_HEADINGS = ("adapter", "stratum", "acceptance length", "measured", "speedup", "predicted", "reason")
+_HEADINGS = ("adapter", "stratum", "acceptance length", "base", "measured", "speedup", "predicted", "reason")
 _MISSING = "-"
 _CSS = """
 body { font: 14px/1.4 sans-serif; margin: 1.5em; color: #222 }
@@ -89,6 +89,7 @@ def _cells(row: pd.Series) -> tuple[str, ...]:
         _printable(row["adapter"]),
         _printable(row["stratum"]),
         length,
+        _number(row["base_acceptance_length"], 2),
         row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}"),
         _MISSING if pd.isna(speedup) else f"{_number(speedup, 2)}x",
         _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
@@ -101,7 +102,7 @@ def _count(checked: pd.DataFrame) -> str:
 
 
 def _html_row(row: pd.Series) -> str:
-    classes = ("", "", "number", row["measured_action"], "number", _class_of(row["predicted_action"]), "")
+    classes = ("", "", "number", "number", row["measured_action"], "number", _class_of(row["predicted_action"]), "")
     cells = (html.escape(cell) for cell in _cells(row))
     return (
         "<tr>" + "".join(f'<td class="{name}">{cell}</td>' for name, cell in zip(classes, cells, strict=True)) + "</tr>"

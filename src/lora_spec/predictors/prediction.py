@@ -53,7 +53,8 @@ def _predict(exported: Mapping[str, Any], values: Mapping[str, float]) -> Accept
         level=level,
         acceptance_length_by_depth=tuple(Interval(*bounds, level) for bounds in lengths),
         is_out_of_distribution=bool(novel),
-        reasons=(*novel, *_thin_data_reasons(exported)),
+        # What holds for every adapter comes first: it is the cause, and the rest its consequences.
+        reasons=(*_thin_data_reasons(exported), *novel),
     )
 
 
