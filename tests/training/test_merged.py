@@ -3,7 +3,7 @@ import pytest
 from lora_spec.errors import TrainingError
 from lora_spec.training.derived import scaled_adapter, zero_adapter
 from lora_spec.training.merged import merged_weights
-from lora_spec.training.recipe import AdapterRecipe
+from lora_spec.training.recipe import AdapterRecipe, ScaledRecipe
 
 pytestmark = pytest.mark.serving
 
@@ -70,8 +70,10 @@ def test_an_update_of_another_shape_is_refused(tiny_target, adapter):
 def test_merging_is_linear_in_the_scale(tiny_target, adapter, tmp_path):
     import torch
 
-    half_row = AdapterRecipe.from_dict({**ROW.to_dict(), "stratum": "moderate", "parent": "a", "scale": 0.5})
-    half = scaled_adapter(adapter, half_row, tmp_path / "half", base_model_name="tiny")
+    half_row = ScaledRecipe(
+        name="half", domain="self_chat", stratum="control", license="Apache-2.0", parent="a", scale=0.5
+    )
+    half = scaled_adapter(adapter, half_row, tmp_path / "half")
     name = "model.layers.1.self_attn.q_proj.weight"
     base, whole, part = (dict(merged_weights(tiny_target, a))[name].float() for a in (None, adapter, half))
     torch.testing.assert_close(part - base, (whole - base) / 2, rtol=0, atol=2e-3)
