@@ -90,7 +90,7 @@ def study():
         cost_model=cost_model,
         cells=_cells(),
         gate=gate_settings(GATE),
-        effect={"answer": "GO", "sentence": "a test", "rule": {"min_accepted_loss": 0.1}},
+        effect={"answer": "GO", "sentence": "a test", "rule": {"min_accepted_loss": 0.1, "num_speculative_tokens": 3}},
         map_batch_sizes=[1, 8],
     )
 

@@ -49,6 +49,11 @@ def _check_level(tier: "Tier") -> str | None:
 
 def _check_depths(tier: "Tier") -> str | None:
     phase1, gate = tier.phase1_measurement, tier.gate
+    if phase1.num_speculative_tokens != gate.standing_num_speculative_tokens:
+        return (
+            f"phase1_measurement.yaml num_speculative_tokens {phase1.num_speculative_tokens} is not gate.yaml "
+            f"standing_num_speculative_tokens {gate.standing_num_speculative_tokens}; make them equal"
+        )
     too_deep = [depth for depth in gate.candidate_depths if depth > phase1.max_depth]
     untimed = [depth for depth in gate.candidate_depths if depth not in phase1.step_time.depths]
     if too_deep or untimed:

@@ -83,6 +83,7 @@ def paired_effect_table(study: Study) -> pd.DataFrame:
                     "num_prompts": effect["num_prompts"],
                     "num_drafts": sum(counts["num_drafts"] for counts in effect["counts"].values()),
                     "threshold": -share * base["num_accepted_tokens"] / base["num_drafts"],
+                    "num_speculative_tokens": study.effect["rule"]["num_speculative_tokens"],
                     "conclusion": f"{study.effect['answer']}: {study.effect['sentence']}",
                 }
             )

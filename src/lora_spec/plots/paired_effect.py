@@ -45,7 +45,8 @@ def draw_paired_effect(frame: pd.DataFrame, context: FigureContext) -> Figure:
     ax.set_ylim(num_rows - 0.3, min(headings.values()) - 0.6)
     ax.set_yticks(list(rows.values()), [shorten(name) for name in rows], fontsize=7 if num_rows <= 20 else 6)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("difference of acceptance length, adapted \N{MINUS SIGN} base (tokens per draft step)")
+    depth = frame["num_speculative_tokens"].iloc[0]
+    ax.set_xlabel(f"difference of acceptance length at K={depth}, adapted \N{MINUS SIGN} base (tokens per draft step)")
     present = [name for name in _SET_LABELS if name in set(frame["prompt_set"])]
     handles = [marker_handle("o", BLUE, _SET_LABELS[name], is_hollow=name == "common") for name in present]
     handles.append(

@@ -36,11 +36,12 @@ PAIRED_EFFECT = FrameSchema(
         "num_prompts": Column("int", "paired prompts"),
         "num_drafts": Column("int", "draft steps of both arms together"),
         "threshold": Column("float", "difference at which the pre-registered effect line lies for this row"),
+        "num_speculative_tokens": Column("int", "K of both acceptance lengths"),
         "conclusion": Column("str", "answer of the effect rule for the whole pool, with its numbers"),
     },
     key=("adapter", "prompt_set"),
     intervals=(("lower", "upper"),),
-    one_value=("conclusion",),
+    one_value=("conclusion", "num_speculative_tokens"),
 )
 
 PREDICTED_VS_MEASURED = FrameSchema(

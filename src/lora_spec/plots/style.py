@@ -103,9 +103,9 @@ def add_footer(fig: Figure, context: FigureContext, num_observations: str) -> No
     text.set_linespacing(1.35)
 
 
-def _wrapped(fig: Figure, text: str) -> str:
+def _wrapped(fig: Figure, text: str, *, characters_per_inch: int = 19) -> str:
     """Break lines that would run off the page; the footer's type sets about 21 characters to the inch."""
-    width = int(19 * fig.get_size_inches()[0])
+    width = int(characters_per_inch * fig.get_size_inches()[0])
     return "\n".join(part for line in text.splitlines() for part in textwrap.wrap(line, width))
 
 
@@ -137,7 +137,7 @@ def legend_above(fig: Figure, handles: list[Any], *, num_columns: int, conclusio
         ncols=num_columns,
         columnspacing=1.4,
         handletextpad=0.5,
-        title=None if conclusion is None else _wrapped(fig, conclusion),
+        title=None if conclusion is None else _wrapped(fig, conclusion, characters_per_inch=13),
         title_fontproperties={"weight": "bold", "size": 8},
         alignment="left",
     )
