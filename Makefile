@@ -37,7 +37,7 @@ reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minu
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
 
-test: env lint test-unit test-serving ## style, unit, workflow and serving tests (4 minutes, 7 with set-up)
+test: env lint test-unit test-serving ## style, unit, workflow and serving tests (7 minutes, 10 with set-up)
 
 lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/ruff check --quiet .
@@ -47,7 +47,7 @@ lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/snakemake --lint >logs/setup/snakemake-lint.log 2>&1 || { cat logs/setup/snakemake-lint.log; exit 1; }
 	@echo "style and structure: clean"
 
-test-unit: env-analysis ## tests without torch and vLLM (2 minutes)
+test-unit: env-analysis ## tests without torch and vLLM (4 minutes)
 	@.venv/bin/python -m pytest -q
 
 # Only the files that hold serving tests are collected: the others import what that environment does not have.

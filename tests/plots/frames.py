@@ -81,8 +81,8 @@ def composability(num_rows: int = 6, *, evidence: str = "measured") -> pd.DataFr
 
 
 CONCLUSION = (
-    "GO: aggressive adapters lose 52% [45%, 60%] of accepted drafts at K=2; ignoring it costs 16% [12%, 22%] of goodput "
-    "at batch 1 (level 0.9)"
+    "GO: aggressive adapters lose 52% [45%, 60%] of accepted drafts at K=2; ignoring it costs 16% [12%, 22%] of "
+    "goodput at batch 1 (level 0.9)"
 )
 
 
