@@ -16,6 +16,7 @@ from lora_spec.adapter.declared import check_declared, check_layers, check_token
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME, Folder, explain_missing, list_folder, note_other_files
 from lora_spec.adapter.inspected import InspectedModule, Inspection
+from lora_spec.adapter.limits import WorkBudget
 from lora_spec.adapter.modules import Module, build_modules
 from lora_spec.adapter.shards import WeightFiles, open_weights
 from lora_spec.errors import AdapterError
@@ -161,8 +162,9 @@ def _measure(opened: OpenAdapter) -> dict[str, Any]:
     # Imported here: header-only triage must not pay for numpy.
     from lora_spec.adapter.measure import check_others, measure_modules
 
+    budget = WorkBudget(sum(file.bytes_on_disk for file in opened.weights.files))
     try:
-        spectra = measure_modules(opened.modules, opened.weights, opened.findings)
+        spectra = measure_modules(opened.modules, opened.weights, opened.findings, budget)
         check_others(opened.classified.others, opened.weights, opened.findings)
         opened.weights.refuse_if_changed()
     except AdapterError as err:
