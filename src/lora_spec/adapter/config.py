@@ -5,19 +5,19 @@ Nothing that a config names (paths, classes, models) is opened, downloaded or im
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from lora_spec.adapter import config_fields as fields
-from lora_spec.adapter.files import read_whole
+from lora_spec.adapter.files import RegularFile
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME
+from lora_spec.adapter.limits import MAX_CONFIG_BYTES, MAX_JSON_VALUES
 from lora_spec.adapter.patterns import PatternTable
 from lora_spec.adapter.printing import printable
 from lora_spec.adapter.strict_json import StrictJsonError, parse_strict
 from lora_spec.errors import AdapterError
 
-MAX_CONFIG_BYTES = 8 * 2**20
 DEFAULT_RANK = 8
 DEFAULT_ALPHA = 8
 
@@ -39,22 +39,42 @@ class LoraSettings:
     is_block_diagonal: bool
     raw: Mapping[str, Any] = field(repr=False)
 
+    @cached_property
+    def parameters_by_parent(self) -> dict[str, tuple[str, ...]]:
+        """Return the last words of ``target_parameters`` by what comes before them."""
+        found: dict[str, list[str]] = {}
+        for entry in self.target_parameters:
+            parent, dot, parameter = entry.rpartition(".")
+            if dot and parent:
+                found.setdefault(parent, []).append(parameter)
+        return {parent: tuple(dict.fromkeys(parameters)) for parent, parameters in found.items()}
 
-def read_config(path: Path) -> dict[str, Any]:
+    @cached_property
+    def saved_by_length(self) -> dict[int, set[tuple[str, ...]]]:
+        """Return the entries of ``modules_to_save`` as words, by the number of them."""
+        found: dict[int, set[tuple[str, ...]]] = {}
+        for entry in self.modules_to_save:
+            words = tuple(entry.split("."))
+            if entry:
+                found.setdefault(len(words), set()).add(words)
+        return found
+
+
+def read_config(file: RegularFile) -> dict[str, Any]:
     """Return the object that a config file holds.
 
     Raises
     ------
     AdapterError
-        ``E_CONFIG_JSON`` if it is not strict JSON, ``E_UNSAFE_FILE`` if it is not a regular file.
+        ``E_CONFIG_JSON`` if it is not strict JSON.
     """
-    data, size = read_whole(path, MAX_CONFIG_BYTES + 1)
+    data = bytes(file.read_at(0, min(file.size, MAX_CONFIG_BYTES)))
     try:
-        if size > MAX_CONFIG_BYTES:
-            raise StrictJsonError(f"{size} bytes are more than any config needs")
+        if file.size > MAX_CONFIG_BYTES:
+            raise StrictJsonError(f"{file.size} bytes are more than any config needs")
         if data.startswith(b"version https://git-lfs"):
             raise StrictJsonError("it is a git-lfs pointer; run git lfs pull")
-        config = parse_strict(data)
+        config = parse_strict(data, MAX_JSON_VALUES)
     except StrictJsonError as err:
         raise AdapterError(
             f"{CONFIG_NAME}: not strict JSON: {printable(err)}; correct the file", codes=["E_CONFIG_JSON"]

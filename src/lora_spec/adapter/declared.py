@@ -6,23 +6,21 @@ from lora_spec.adapter.classify import Classified
 from lora_spec.adapter.config import LoraSettings
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
-from lora_spec.adapter.names import layer_of, module_type, parse_name, without_base_layer
+from lora_spec.adapter.names import layer_of, module_type, name_ends, parse_name, without_base_layer
 from lora_spec.adapter.patterns import matches_whole_name
 
 
-def covers(entry: str, name: str) -> bool:
-    """Tell whether a list entry covers a module: it equals the name or ends it at a dot."""
-    return name == entry or name.endswith(f".{entry}")
-
-
-def parameter_parents(settings: LoraSettings) -> tuple[str, ...]:
-    """Return the modules that hold the parameters named in ``target_parameters``."""
-    return tuple({entry.rpartition(".")[0] for entry in settings.target_parameters} - {""})
-
-
 def is_expert_stack(module: str, settings: LoraSettings) -> bool:
-    """Tell whether the factors of a module stack experts."""
-    return any(covers(parent, without_base_layer(module)) for parent in parameter_parents(settings))
+    """Tell whether the factors of a module stack experts: it ends with the parent of a ``target_parameters`` entry."""
+    parents = settings.parameters_by_parent
+    return bool(parents) and any(end in parents for end in name_ends(without_base_layer(module)))
+
+
+def _held_parameters(bare: str, settings: LoraSettings) -> list[str]:
+    """Return the names of the ``target_parameters`` that a module holds."""
+    parents = settings.parameters_by_parent
+    held = [parameter for end in name_ends(bare) for parameter in parents.get(end, ())] if parents else []
+    return list(dict.fromkeys(held))
 
 
 def lookup_names(module: str, settings: LoraSettings) -> list[str]:
@@ -33,8 +31,7 @@ def lookup_names(module: str, settings: LoraSettings) -> list[str]:
     """
     bare = without_base_layer(module)
     names = [module, bare]
-    held = [entry for entry in settings.target_parameters if covers(entry.rpartition(".")[0], bare)]
-    parameters = [entry.rpartition(".")[2] for entry in held if "." in entry]
+    parameters = _held_parameters(bare, settings)
     if len(parameters) > 1:
         wanted = "gate_up_proj" if module != bare else "down_proj"
         parameters = [parameter for parameter in parameters if parameter == wanted]
@@ -52,14 +49,9 @@ def check_declared(modules: Iterable[str], settings: LoraSettings, findings: Fin
         missing = [] if matched is None else [name for name in names if not matched[name]]
     else:
         ends = set(declared)
-        missing = [name for name in names if not _ends(name) & ends]
+        missing = [name for name in names if ends.isdisjoint(name_ends(name))]
     for name in missing:
         findings.add("A_UNDECLARED_MODULE", name, "has factors but target_modules does not cover it")
-
-
-def _ends(name: str) -> set[str]:
-    """Return the name and every part of it that begins after a dot."""
-    return {name, *(name[place + 1 :] for place, character in enumerate(name) if character == ".")}
 
 
 def check_layers(modules: Iterable[str], findings: Findings) -> None:
@@ -86,7 +78,7 @@ def check_token_rows(found: Classified, settings: LoraSettings, findings: Findin
 def _check_rows(entry: TensorEntry, settings: LoraSettings, findings: Findings) -> None:
     module = parse_name(entry.name).module
     owner = module.removesuffix(".trainable_tokens_delta").removesuffix(".token_adapter")
-    declared = [rows for name, rows in settings.token_indices.items() if not name or covers(name, owner)]
+    declared = [settings.token_indices[end] for end in ("", *name_ends(owner)) if end in settings.token_indices]
     rows = entry.shape[0] if entry.shape else 0
     if len(entry.shape) != 2:
         findings.add("E_SHAPE", entry.name, f"has shape {list(entry.shape)}, not one row for each token")

@@ -13,6 +13,7 @@ from typing import Any
 from lora_spec.adapter.classify import Classified, classify_tensors
 from lora_spec.adapter.config import LoraSettings, interpret_config, is_mlx_config, read_config
 from lora_spec.adapter.declared import check_declared, check_layers, check_token_rows
+from lora_spec.adapter.files import RegularFile
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME, Folder, explain_missing, list_folder, note_other_files
 from lora_spec.adapter.inspected import InspectedModule, Inspection
@@ -47,7 +48,7 @@ def open_adapter(path: Path) -> Iterator[OpenAdapter]:
     folder = list_folder(path)
     findings = Findings()
     with WeightFiles() as weights:
-        config, settings = _read_settings(folder, findings)
+        config, settings = _read_settings(folder, weights, findings)
         is_foreign_config = "E_MLX_FORMAT" in findings.codes
         used = {CONFIG_NAME}
         if not is_foreign_config:
@@ -61,11 +62,15 @@ def open_adapter(path: Path) -> Iterator[OpenAdapter]:
         yield opened
 
 
-def _read_settings(folder: Folder, findings: Findings) -> tuple[dict[str, Any], LoraSettings | None]:
+def _read_settings(
+    folder: Folder, weights: WeightFiles, findings: Findings
+) -> tuple[dict[str, Any], LoraSettings | None]:
     if not folder.has_config:
         return {}, None
     try:
-        config = read_config(folder.path / CONFIG_NAME)
+        file = RegularFile(folder.path / CONFIG_NAME)
+        weights.watch(file)
+        config = read_config(file)
     except AdapterError as err:
         findings.add_error(err)
         return {}, None
@@ -139,6 +144,11 @@ def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> In
     spectra: dict[str, Any] = {}
     if not header_only and not opened.findings.has_errors:
         spectra = _measure(opened)
+    try:
+        opened.weights.refuse_if_changed()
+    except AdapterError as err:
+        opened.findings.add_error(err)
+        spectra = {}
     modules = tuple(
         _inspected(module, spectra.get(module.name))
         for module in opened.modules
@@ -166,7 +176,6 @@ def _measure(opened: OpenAdapter) -> dict[str, Any]:
     try:
         spectra = measure_modules(opened.modules, opened.weights, opened.findings, budget)
         check_others(opened.classified.others, opened.weights, opened.findings)
-        opened.weights.refuse_if_changed()
     except AdapterError as err:
         opened.findings.add_error(err)
         return {}

@@ -9,6 +9,7 @@ MAX_CONFIG_BYTES = 4 * 2**20
 MAX_INDEX_BYTES = 16 * 2**20
 MAX_JSON_VALUES = 2**18  # in a config or an index; a text file of brackets costs 50 times its size in memory
 MAX_LISTED_NAMES = 1024  # modules_to_save, target_parameters, trainable_token_indices: names of kinds, not of modules
+MAX_PATTERN_TEXT = 2**16  # characters of patterns in a table, plain names aside
 
 # The format allows a header of 100 MB; 40,000 tensors need 8 MB. All shards of an adapter together.
 MAX_HEADER_BYTES = 24 * 2**20
