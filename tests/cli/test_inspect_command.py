@@ -101,7 +101,7 @@ def test_a_folder_without_adapters_is_told(run, tmp_path):
 def test_links_to_folders_are_not_followed_but_told(run, three, tmp_path):
     (tmp_path / "a_ok" / "again").symlink_to(tmp_path)
     (tmp_path / "zz").symlink_to("/")
-    code, reports, text = run("--recursive", tmp_path)
+    _, reports, text = run("--recursive", tmp_path)
     assert len(reports) == 3
     assert "zz: passed over: is a link" in text
     assert "1 error; 2 folders passed over" in text
@@ -132,7 +132,9 @@ def test_a_folder_with_gguf_alone_and_one_too_deep_are_told(run, tmp_path):
     assert "2 folders passed over" in text
 
 
-@pytest.mark.parametrize("fault", [OverflowError("too large"), MemoryError(), ConfigError("odd"), np.linalg.LinAlgError()])
+@pytest.mark.parametrize(
+    "fault", [OverflowError("too large"), MemoryError(), ConfigError("odd"), np.linalg.LinAlgError()]
+)
 def test_no_exception_of_one_folder_stops_the_rest(run, three, monkeypatch, fault):
     inspect = fleet.inspect_adapter
 
@@ -142,7 +144,7 @@ def test_no_exception_of_one_folder_stops_the_rest(run, three, monkeypatch, faul
         return inspect(path, **options)
 
     monkeypatch.setattr(fleet, "inspect_adapter", fail_once)
-    code, reports, _ = run(*three)
+    _, reports, _ = run(*three)
     assert [report["status"] for report in reports] == ["ok", "error", "error"]
     assert set(reports[1]["codes"]) <= set(CODES)
 

@@ -51,10 +51,13 @@ class LoraSettings:
 
     @cached_property
     def saved_by_length(self) -> dict[int, set[tuple[str, ...]]]:
-        """Return the entries of ``modules_to_save`` as words, by the number of them."""
+        """Return the entries of ``modules_to_save`` as words, by the number of them; of long ones the last four.
+
+        A few words tell a saved module from others, and with so few lengths a name is compared in a few look-ups.
+        """
         found: dict[int, set[tuple[str, ...]]] = {}
         for entry in self.modules_to_save:
-            words = tuple(entry.split("."))
+            words = tuple(entry.split(".")[-4:])
             if entry:
                 found.setdefault(len(words), set()).add(words)
         return found

@@ -30,9 +30,7 @@ def find_adapters(root: Path, passed_over: list[PassedOver] | None = None) -> It
     yield from _find(root, set(), 0, [] if passed_over is None else passed_over)
 
 
-def _find(
-    folder: Path, seen: set[tuple[int, int]], depth: int, passed_over: list[PassedOver]
-) -> Iterator[Path]:
+def _find(folder: Path, seen: set[tuple[int, int]], depth: int, passed_over: list[PassedOver]) -> Iterator[Path]:
     if depth > MAX_DEPTH:
         passed_over.append(PassedOver(folder, f"lies deeper than {MAX_DEPTH} levels; give it as a folder of its own"))
         return

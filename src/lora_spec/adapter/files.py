@@ -89,7 +89,8 @@ class RegularFile:
             )
         if _identity(found) != self._identity:
             raise AdapterError(
-                f"{printable(self.name)}: was written to or replaced while being read; inspect it again when the writer is done",
+                f"{printable(self.name)}: was written to or replaced while being read; "
+                "inspect it again when the writer is done",
                 codes=["E_UNSAFE_FILE"],
             )
 

@@ -149,6 +149,8 @@ def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> In
     except AdapterError as err:
         opened.findings.add_error(err)
         spectra = {}
+    if spectra and not any(values.any() for values in spectra.values()):
+        opened.findings.add("N_ZERO_UPDATE", "", "every update is exactly zero: the adapter changes nothing")
     modules = tuple(
         _inspected(module, spectra.get(module.name))
         for module in opened.modules
@@ -179,8 +181,6 @@ def _measure(opened: OpenAdapter) -> dict[str, Any]:
     except AdapterError as err:
         opened.findings.add_error(err)
         return {}
-    if spectra and not any(values.any() for values in spectra.values()):
-        opened.findings.add("N_ZERO_UPDATE", "", "every update is exactly zero: the adapter changes nothing")
     return spectra
 
 

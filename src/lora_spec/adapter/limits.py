@@ -22,7 +22,7 @@ MAX_EXPERTS = 4096  # in one stack; the largest models have 512
 MAX_MODULES = 2**16  # all experts counted
 MAX_MEASURED_RANK = 2048
 MAX_HELD_ELEMENTS = 2**24  # of both factors together, where the rank is above MAX_MEASURED_RANK
-MAX_STACK_BYTES = 512 * 2**20  # a B of several experts, in which the values of one lie scattered
+MAX_STACK_BYTES = 256 * 2**20  # a B of several experts, in which the values of one lie scattered
 MAX_OTHER_BYTES = 16 * 2**30  # tensors beside the factors; holes of sparse files do not count
 
 # Work in multiply-adds: about three seconds of one core for any file, and more for one that really fills the disk, so
@@ -57,5 +57,5 @@ def spectrum_work(rank: int, in_features: int, out_features: int) -> float:
 
 
 def triangle_work(columns: int, rows: int) -> float:
-    """Return the multiply-adds, as slow as they are, for a QR decomposition and the singular values of what it gives."""
+    """Return the work of a QR decomposition and of the singular values of what it gives, slow as it is."""
     return 4.0 * rows * columns**2 + 7.0 * columns**3

@@ -35,9 +35,7 @@ class WeightFiles:
         file = RegularFile(path)
         self.files.append(file)
         _refuse_foreign(file)
-        entries = read_header(
-            file, len(self.files) - 1, others=len(self.entries), other_bytes=self._header_bytes
-        )
+        entries = read_header(file, len(self.files) - 1, others=len(self.entries), other_bytes=self._header_bytes)
         self._header_bytes += header_bytes(file)
         self.entries += entries
         return entries
