@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lora_spec.adapter.findings import Findings
-from lora_spec.adapter.printing import printable
 from lora_spec.errors import AdapterError
+from lora_spec.printing import printable
 
 if TYPE_CHECKING:
     import numpy as np

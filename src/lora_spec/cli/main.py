@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the complaint, every line of it made safe, and leave with 2."""
-        from lora_spec.adapter.printing import printable
+        from lora_spec.printing import printable
 
         super().error(" ".join(printable(line, 400) for line in message.splitlines()))
 

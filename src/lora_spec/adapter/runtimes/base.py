@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lora_spec.adapter.inspected import InspectedModule, Inspection
-from lora_spec.adapter.printing import printable
+from lora_spec.printing import printable
 
 PREFIX = "base_model.model."
 

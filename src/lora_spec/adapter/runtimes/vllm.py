@@ -5,8 +5,8 @@ from typing import Any
 
 from lora_spec.adapter.config import DEFAULT_RANK
 from lora_spec.adapter.inspected import InspectedModule, Inspection
-from lora_spec.adapter.printing import printable
 from lora_spec.adapter.runtimes.base import PREFIX, Serving, bare_name, suspect_keys, tell_names
+from lora_spec.printing import printable
 
 _DEFAULT_MAX_RANK = 16
 _KEPT_INITS = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")
