@@ -25,11 +25,11 @@ MAX_HELD_ELEMENTS = 2**24  # of both factors together, where the rank is above M
 MAX_STACK_BYTES = 256 * 2**20  # a B of several experts, in which the values of one lie scattered
 MAX_OTHER_BYTES = 16 * 2**30  # tensors beside the factors; holes of sparse files do not count
 
-# Work in multiply-adds: about three seconds of one core for any file, and more for one that really fills the disk, so
+# Work in multiply-adds: about four seconds of one core for any file, and more for one that really fills the disk, so
 # that a sparse file cannot ask for hours. 512 for each byte measures ranks up to a thousand in bfloat16.
-WORK_FOR_ANY_FILE = 4e10
+WORK_FOR_ANY_FILE = 6e10
 WORK_FOR_EACH_BYTE = 512.0
-_WORK_FOR_EACH_MODULE = 1e6
+_WORK_FOR_EACH_MODULE = 2.5e6
 _WORK_FOR_EACH_ELEMENT = 100.0
 
 
