@@ -60,6 +60,11 @@ class LoraSettings:
         return held
 
     @cached_property
+    def last_saved_words(self) -> frozenset[str]:
+        """Return the last word of each entry of ``modules_to_save``."""
+        return frozenset(entry.rpartition(".")[2] for entry in self.modules_to_save if entry)
+
+    @cached_property
     def saved_by_length(self) -> dict[int, set[tuple[str, ...]]]:
         """Return the entries of ``modules_to_save`` as words, by the number of them; of long ones the last four.
 

@@ -13,7 +13,7 @@ class Effort:
 
     states: int = 50_000
     steps: int = 400_000
-    characters: int = 8_000_000
+    characters: int = 4_000_000
 
     def spend(self, what: str, amount: int) -> None:
         """Take from what is left; raise NotEvaluableError where it is too little."""

@@ -30,11 +30,11 @@ MAX_FORMED = 2**30  # out * in * rank of a product that may be formed; above, ca
 MAX_FORMED_ELEMENTS = 2**23  # of what is held for it: a few matrices of sizes times its columns
 OVERSAMPLED = 8  # columns of the subspace through which it is seen, beyond the rank
 
-# Work in multiply-adds: about three seconds of one core for any file, and more for one that really fills the disk, so
+# Work in multiply-adds: about four seconds of one core for any file, and more for one that really fills the disk, so
 # that a sparse file cannot ask for hours. 512 for each byte measures ranks up to a thousand in bfloat16.
-WORK_FOR_ANY_FILE = 4e10
+WORK_FOR_ANY_FILE = 6e10
 WORK_FOR_EACH_BYTE = 512.0
-_WORK_FOR_EACH_MODULE = 1e6
+_WORK_FOR_EACH_MODULE = 2.5e6
 _WORK_FOR_EACH_ELEMENT = 100.0
 _WORK_FOR_EACH_FORMED = 32.0  # thin products are slow
 
