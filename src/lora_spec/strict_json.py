@@ -16,16 +16,21 @@ class StrictJsonError(ValueError):
     """Text is not strict JSON; the message says why."""
 
 
-def parse_strict(data: bytes) -> Any:
+def parse_strict(data: bytes, max_values: int | None = None) -> Any:
     """Return the value that UTF-8 JSON text holds.
+
+    With ``max_values``, text that may hold more values than that is refused before any is built; every comma and every
+    opening bracket counts, also inside strings.
 
     Whole numbers of more than 400 digits become 10**400: beyond any use, cheap to keep.
 
     Raises
     ------
     StrictJsonError
-        The text is not UTF-8, not JSON, nests too deep, repeats a key, or holds NaN or Infinity.
+        The text is not UTF-8, not JSON, nests too deep, repeats a key, holds NaN or Infinity, or too many values.
     """
+    if max_values is not None and sum(map(data.count, (b",", b"[", b"{"))) > max_values:
+        raise StrictJsonError(f"more than {max_values} values")
     return _parse(data, parse_int=_bounded_int, parse_float=float)
 
 
@@ -106,7 +111,7 @@ def _refuse_deep(text: str) -> None:
         return
     depth = 0
     for token in re.finditer(_TOKENS, text):
-        mark = token.group()[0]
+        mark = text[token.start()]
         depth += (mark in "[{") - (mark in "]}")
         if depth > MAX_DEPTH:
             raise StrictJsonError(f"nested deeper than {MAX_DEPTH} levels")

@@ -1,6 +1,7 @@
 """Small adapter folders made for single tests, on top of the kit's builder."""
 
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,21 @@ def sharded(folder: Path, shards: dict[str, list[str]], *, index: dict[str, str]
 def length_only(number: int) -> bytes:
     """Return a header length and nothing else."""
     return struct.pack("<Q", number)
+
+
+_SIZES = {"F8_E4M3": 1, "F32": 4}
+
+
+def sparse(folder, tensors, **config):
+    """Write an adapter whose tensors ``{name: (dtype, shape)}`` are holes: they take no space on the disk."""
+    folder.mkdir()
+    entries, at = {}, 0
+    for name, (dtype, shape) in tensors.items():
+        size = _SIZES[dtype] * int(np.prod(shape))
+        entries[P + name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + size]}
+        at += size
+    header = json.dumps(entries).encode()
+    kit.write_config(folder, kit.settings(target_modules=None, **config))
+    (folder / kit.WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header)
+    os.truncate(folder / kit.WEIGHTS, 8 + len(header) + at)
+    return folder

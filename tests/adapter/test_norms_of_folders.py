@@ -64,13 +64,15 @@ def test_a_batch_of_experts_is_measured_one_by_one(tmp_path):
         assert_agrees(modules[f"{path}[{expert}]"], a.values[expert], b.values[expert], 2.0)
 
 
-def test_tensors_read_in_pieces_give_the_same_norms(tmp_path, monkeypatch):
+@pytest.mark.parametrize("whole_bytes", [0, 1300])  # 1300: a few experts are held, but not all
+def test_tensors_read_in_pieces_give_the_same_norms(tmp_path, monkeypatch, whole_bytes):
     rng = np.random.default_rng(4)
     path = "model.layers.0.mlp.experts"
     pairs = {Q0: kit.factors(rng, 60, 70), path: kit.factors(rng, 40, 50, rank=12)}
     folder = plain(tmp_path / "a", modules=pairs, target_parameters=["mlp.experts.down_proj"])
     whole = modules_of(folder)
-    monkeypatch.setattr(blocks_module, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(blocks_module, "_WHOLE_BYTES", whole_bytes)
+    monkeypatch.setattr(blocks_module, "_READ_BYTES", 700)
     monkeypatch.setattr(blocks_module, "_BLOCK_ELEMENTS", 37)
     pieces = modules_of(folder)
     assert len(whole) == 4

@@ -1,15 +1,20 @@
 """The command line around inspection: exit codes, what goes where, fleets, runtimes, hostile text."""
 
 import json
+import math
 import subprocess
 import sys
 
 import build_adapter_cases as kit
+import numpy as np
 import pytest
 from adapter_cases import P, plain, sharded, values
 
+from lora_spec.adapter import Inspection
+from lora_spec.adapter.codes import CODES
 from lora_spec.cli import fleet
 from lora_spec.cli.main import COMMANDS, main
+from lora_spec.errors import ConfigError
 
 
 @pytest.fixture
@@ -93,10 +98,79 @@ def test_a_folder_without_adapters_is_told(run, tmp_path):
     assert reports[0]["codes"] == ["E_NOT_ADAPTER"]
 
 
-def test_links_in_a_circle_are_walked_once(run, three, tmp_path):
+def test_links_to_folders_are_not_followed_but_told(run, three, tmp_path):
     (tmp_path / "a_ok" / "again").symlink_to(tmp_path)
-    (tmp_path / "zz").symlink_to(tmp_path / "a_ok")
-    assert len(run("--recursive", tmp_path)[1]) == 3
+    (tmp_path / "zz").symlink_to("/")
+    _, reports, text = run("--recursive", tmp_path)
+    assert len(reports) == 3
+    assert "zz: passed over: is a link" in text
+    assert "1 error; 2 folders passed over" in text
+
+
+def test_a_folder_to_search_may_itself_be_a_link(run, three, tmp_path):
+    root = tmp_path.parent / f"{tmp_path.name}_link"
+    root.symlink_to(tmp_path)
+    assert len(run("--recursive", root)[1]) == 3
+
+
+def test_a_folder_that_bears_the_name_of_the_weights_is_no_adapter_above_it(run, tmp_path):
+    plain(tmp_path / "checkpoint-100" / "adapter_model")
+    (tmp_path / "checkpoint-100" / "adapter_model_notes.md").write_text("")
+    code, reports, _ = run("--recursive", tmp_path)
+    assert (code, len(reports)) == (0, 1)
+
+
+def test_a_folder_with_gguf_alone_and_one_too_deep_are_told(run, tmp_path):
+    plain(tmp_path / "a")
+    plain(tmp_path.joinpath(*"d" * 40))
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "lora.gguf").write_bytes(b"GGUF")
+    code, reports, text = run("--recursive", tmp_path)
+    assert (code, len(reports)) == (0, 1)
+    assert "GGUF files only" in text
+    assert "deeper than 32 levels" in text
+    assert "2 folders passed over" in text
+
+
+@pytest.mark.parametrize(
+    "fault", [OverflowError("too large"), MemoryError(), ConfigError("odd"), np.linalg.LinAlgError()]
+)
+def test_no_exception_of_one_folder_stops_the_rest(run, three, monkeypatch, fault):
+    inspect = fleet.inspect_adapter
+
+    def fail_once(path, **options):
+        if path == three[1]:
+            raise fault
+        return inspect(path, **options)
+
+    monkeypatch.setattr(fleet, "inspect_adapter", fail_once)
+    _, reports, _ = run(*three)
+    assert [report["status"] for report in reports] == ["ok", "error", "error"]
+    assert set(reports[1]["codes"]) <= set(CODES)
+
+
+def test_a_number_that_json_cannot_hold_is_that_folders_error(run, three, monkeypatch):
+    monkeypatch.setattr(Inspection, "total_fro_norm", property(lambda self: math.inf))
+    code, reports, text = run(*three)
+    assert code == 2
+    assert [report["codes"] for report in reports[:2]] == [["E_NONFINITE"]] * 2
+    assert "Traceback" not in text
+
+
+def test_a_norm_that_overflows_beside_the_base_is_that_folders_error(run, tmp_path):
+    base = tmp_path / "base"
+    base.mkdir()
+    name = next(iter(kit.standard()))
+    (base / "model.safetensors").write_bytes(kit.pack({f"{name}.weight": values(16, 16)}))
+    folders = plain(tmp_path / "a", lora_alpha=1e200), plain(tmp_path / "b")
+    code, reports, _ = run(*folders, "--base", base)
+    assert code in (0, 2)
+    assert reports[1]["status"] == "ok"
+
+
+def test_a_base_that_cannot_be_read_is_wrong_usage(three, tmp_path, capsys):
+    assert main(["inspect", *map(str, three), "--base", str(tmp_path / "gone")]) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_header_only_gives_ranks_and_scales_but_no_norms(run, three):

@@ -10,17 +10,14 @@ import re
 import warnings
 from dataclasses import dataclass, field
 
-MAX_STATES = 4000
-MAX_STEPS = 200_000
+from lora_spec.adapter.effort import Effort, NotEvaluableError
+
+MAX_STATES = 4000  # of one pattern
 _COUNTED = r"\{(?:(\d+)(,?)(\d*)|,(\d*))\}"
 _SPECIAL = frozenset("\\[](){}*+?|.^$")
 _CLASS_ESCAPES = frozenset("dDwWsS")
 _ANCHORS = {"^": "start", "$": "end", "\\A": "start", "\\Z": "end", "\\b": "boundary", "\\B": "inside"}
 _GROUP_START = r"\((?:\?:|\?P<[A-Za-z_]\w*>|(?!\?))"
-
-
-class NotEvaluableError(Exception):
-    """The pattern may be sound, but this engine cannot or will not evaluate it."""
 
 
 @dataclass
@@ -35,14 +32,16 @@ class _Node:
 class _Compiler:
     """Recursive descent over the pattern; emits states. A fragment is (first state, last state)."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, effort: Effort) -> None:
         self.pattern = pattern
+        self.effort = effort
         self.at = 0
         self.nodes: list[_Node] = []
 
     def new(self, **values: object) -> int:
         if len(self.nodes) >= MAX_STATES:
             raise NotEvaluableError("the pattern has too many states")
+        self.effort.spend("states", 1)
         self.nodes.append(_Node(**values))
         return len(self.nodes) - 1
 
@@ -202,10 +201,11 @@ def _compile_one(text: str) -> re.Pattern[str]:
 
 
 class Automaton:
-    """A compiled pattern; transitions are worked out once and kept, up to a budget of steps."""
+    """A compiled pattern; sets of states and the moves between them are worked out once and kept."""
 
-    def __init__(self, pattern: str) -> None:
-        compiler = _Compiler(pattern)
+    def __init__(self, pattern: str, effort: Effort | None = None) -> None:
+        self._effort = effort or Effort()
+        compiler = _Compiler(pattern, self._effort)
         try:
             self._first, self._last = compiler.alternatives()
         except RecursionError as err:
@@ -213,51 +213,61 @@ class Automaton:
         if compiler.at != len(pattern):
             raise NotEvaluableError("a bracket too many")
         self._nodes = compiler.nodes
-        self._steps_left = MAX_STEPS
-        self._known: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
+        self._sets: list[frozenset[int]] = []
+        self._numbers: dict[frozenset[int], int] = {}
+        self._nothing = self._number(frozenset())
+        self._started: dict[int, int] = {}
+        self._moves: dict[tuple[int, str, str], int] = {}
+        self._ends: dict[tuple[int, str], bool] = {}
 
     def matches_whole(self, text: str) -> bool:
         """Tell whether the pattern describes the whole text."""
-        return self._run(text, lambda at: at == 0)
+        return self._run(text, from_any_word=False)
 
     def matches_from_any_word(self, text: str) -> bool:
         """Tell whether the pattern describes the text, or the part of it after one of its dots."""
-        return self._run(text, lambda at: at == 0 or text[at - 1] == ".")
+        return self._run(text, from_any_word=True)
 
-    def _run(self, text: str, may_start: "object") -> bool:
-        states: frozenset[int] = frozenset()
-        start = frozenset((self._first,))
-        for at in range(len(text) + 1):
-            if may_start(at):
-                states = states | start
-            before = text[at - 1] if at else ""
-            if at == len(text):
-                return self._last in self._closure(states, before, "")
-            states = self._step(states, before, text[at])
-        return False
+    def _run(self, text: str, *, from_any_word: bool) -> bool:
+        self._effort.spend("characters", len(text) + 1)
+        state, kind, is_start = self._nothing, "start", True
+        for character in text:
+            if is_start:
+                state = self._start(state)
+            move = self._moves.get((state, kind, character))
+            state = self._move(state, kind, character) if move is None else move
+            kind, is_start = _kind(character), from_any_word and character == "."
+        if is_start:
+            state = self._start(state)
+        if (state, kind) not in self._ends:
+            self._ends[state, kind] = self._last in self._closure(self._sets[state], kind, "")
+        return self._ends[state, kind]
 
-    def _step(self, states: frozenset[int], before: str, character: str) -> frozenset[int]:
-        if not states:
-            return states
-        key = (states, _kind(before), character)
-        if key not in self._known:
-            reached = self._closure(states, before, character)
-            self._known[key] = frozenset(
-                target
-                for state in reached
-                if _accepts(self._nodes[state].accepts, character)
-                for target in self._nodes[state].targets
-            )
-        return self._known[key]
+    def _number(self, states: frozenset[int]) -> int:
+        if states not in self._numbers:
+            self._numbers[states] = len(self._sets)
+            self._sets.append(states)
+        return self._numbers[states]
 
-    def _closure(self, states: frozenset[int], before: str, after: str) -> set[int]:
+    def _start(self, state: int) -> int:
+        if state not in self._started:
+            self._started[state] = self._number(self._sets[state] | {self._first})
+        return self._started[state]
+
+    def _move(self, state: int, kind: str, character: str) -> int:
+        reached = self._closure(self._sets[state], kind, character)
+        accepting = (self._nodes[place] for place in reached if _accepts(self._nodes[place].accepts, character))
+        move = self._number(frozenset(target for node in accepting for target in node.targets))
+        self._moves[state, kind, character] = move
+        return move
+
+    def _closure(self, states: frozenset[int], kind: str, after: str) -> set[int]:
+        """Return the states reached without a character, between one of a kind and the next."""
         reached, queue = set(states), list(states)
         while queue:
             node = self._nodes[queue.pop()]
-            self._steps_left -= 1
-            if self._steps_left < 0:
-                raise NotEvaluableError("the pattern needs too many steps")
-            if node.accepts is None and _holds(node.anchor, before, after):
+            self._effort.spend("steps", 1)
+            if node.accepts is None and _holds(node.anchor, kind, after):
                 fresh = [target for target in node.targets if target not in reached]
                 reached.update(fresh)
                 queue += fresh
@@ -275,16 +285,14 @@ def _is_word(character: str) -> bool:
 
 
 def _kind(character: str) -> str:
-    if not character:
-        return "start"
     return "word" if _is_word(character) else "other"
 
 
-def _holds(anchor: str | None, before: str, after: str) -> bool:
+def _holds(anchor: str | None, kind: str, after: str) -> bool:
     if anchor is None:
         return True
     if anchor == "start":
-        return before == ""
+        return kind == "start"
     if anchor == "end":
         return after == ""
-    return (_is_word(before) != _is_word(after)) == (anchor == "boundary")
+    return ((kind == "word") != _is_word(after)) == (anchor == "boundary")

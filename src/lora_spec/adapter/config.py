@@ -5,19 +5,20 @@ Nothing that a config names (paths, classes, models) is opened, downloaded or im
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from lora_spec.adapter import config_fields as fields
-from lora_spec.adapter.files import read_whole
+from lora_spec.adapter.files import RegularFile
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME
+from lora_spec.adapter.limits import MAX_CONFIG_BYTES, MAX_JSON_VALUES
+from lora_spec.adapter.names import module_type, name_ends
 from lora_spec.adapter.patterns import PatternTable
 from lora_spec.errors import AdapterError
 from lora_spec.printing import printable
 from lora_spec.strict_json import StrictJsonError, parse_strict
 
-MAX_CONFIG_BYTES = 8 * 2**20
 DEFAULT_RANK = 8
 DEFAULT_ALPHA = 8
 
@@ -39,22 +40,59 @@ class LoraSettings:
     is_block_diagonal: bool
     raw: Mapping[str, Any] = field(repr=False)
 
+    @cached_property
+    def parameters_by_parent(self) -> dict[str, tuple[str, ...]]:
+        """Return by each parent in ``target_parameters`` what a module that ends in it holds, in the config's order.
 
-def read_config(path: Path) -> dict[str, Any]:
+        That are the last words of the entries with this parent, with an end of it, and, for ``experts``, with none;
+        those with none stand under "".
+        """
+        found: dict[str, dict[str, int]] = {}
+        for place, entry in enumerate(self.target_parameters):
+            parent, _, parameter = entry.rpartition(".")
+            found.setdefault(parent, {}).setdefault(parameter, place)
+        held = {}
+        for parent in found:
+            ends = [end for end in name_ends(parent) if end in found and (end or not parent)]
+            ends += [""] if module_type(parent) == "experts" and "" in found else []
+            pairs = sorted((place, word) for end in ends for word, place in found[end].items())
+            held[parent] = tuple(dict.fromkeys(word for _, word in pairs))
+        return held
+
+    @cached_property
+    def last_saved_words(self) -> frozenset[str]:
+        """Return the last word of each entry of ``modules_to_save``."""
+        return frozenset(entry.rpartition(".")[2] for entry in self.modules_to_save if entry)
+
+    @cached_property
+    def saved_by_length(self) -> dict[int, set[tuple[str, ...]]]:
+        """Return the entries of ``modules_to_save`` as words, by the number of them; of long ones the last four.
+
+        A few words tell a saved module from others, and with so few lengths a name is compared in a few look-ups.
+        """
+        found: dict[int, set[tuple[str, ...]]] = {}
+        for entry in self.modules_to_save:
+            words = tuple(entry.split(".")[-4:])
+            if entry:
+                found.setdefault(len(words), set()).add(words)
+        return found
+
+
+def read_config(file: RegularFile) -> dict[str, Any]:
     """Return the object that a config file holds.
 
     Raises
     ------
     AdapterError
-        ``E_CONFIG_JSON`` if it is not strict JSON, ``E_UNSAFE_FILE`` if it is not a regular file.
+        ``E_CONFIG_JSON`` if it is not strict JSON.
     """
-    data, size = read_whole(path, MAX_CONFIG_BYTES + 1)
+    data = bytes(file.read_at(0, min(file.size, MAX_CONFIG_BYTES)))
     try:
-        if size > MAX_CONFIG_BYTES:
-            raise StrictJsonError(f"{size} bytes are more than any config needs")
+        if file.size > MAX_CONFIG_BYTES:
+            raise StrictJsonError(f"{file.size} bytes are more than any config needs")
         if data.startswith(b"version https://git-lfs"):
             raise StrictJsonError("it is a git-lfs pointer; run git lfs pull")
-        config = parse_strict(data)
+        config = parse_strict(data, MAX_JSON_VALUES)
     except StrictJsonError as err:
         raise AdapterError(
             f"{CONFIG_NAME}: not strict JSON: {printable(err)}; correct the file", codes=["E_CONFIG_JSON"]
@@ -85,7 +123,7 @@ def interpret_config(config: Mapping[str, Any], findings: Findings) -> LoraSetti
         rank_pattern=fields.pattern_table(config, "rank_pattern", fields.rank, findings),
         alpha_pattern=fields.pattern_table(config, "alpha_pattern", fields.number, findings),
         target_modules=fields.target_modules(config, findings),
-        target_parameters=fields.names(config, "target_parameters", findings),
+        target_parameters=fields.target_parameters(config, findings),
         modules_to_save=fields.modules_to_save(config, findings),
         token_indices=fields.token_indices(config, findings),
         task_type=str(config.get("task_type") or "").upper(),

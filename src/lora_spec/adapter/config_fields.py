@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lora_spec.adapter.findings import Findings
-from lora_spec.adapter.patterns import PatternTable, check_pattern
+from lora_spec.adapter.limits import MAX_LISTED_NAMES, MAX_PARAMETER_KINDS, MAX_PATTERN_TEXT
+from lora_spec.adapter.patterns import PatternTable, check_pattern, is_plain
 from lora_spec.printing import printable
 
 MAX_RANK = 65536
@@ -187,11 +188,18 @@ def pattern_table(
         findings.add(_VALUE, name, f"is {show(table)}, not an object from patterns to numbers")
         return PatternTable({})
     kept = {}
+    num_characters, left_out = 0, None
     for key, value in table.items():
+        num_characters += 0 if is_plain(key) else len(key)
+        if num_characters > MAX_PATTERN_TEXT:
+            left_out = key
+            break
         found = read(value, f"{name}[{printable(key, 60)}]", findings)
         if not is_bad_pattern(key, name, findings) and found is not None:
             kept[key] = found
     made = PatternTable(kept)
+    if left_out is not None:
+        made.not_evaluable[left_out] = f"{MAX_PATTERN_TEXT} characters of patterns stand before it"
     _record_not_evaluable(made, name, findings)
     return made
 
@@ -231,9 +239,23 @@ def names(config: Mapping[str, Any], name: str, findings: Findings) -> tuple[str
     if value is None:
         return ()
     if _is_texts(value):
-        return tuple(value)
+        if len(value) > MAX_LISTED_NAMES:
+            findings.add(_VALUE, name, f"lists {len(value)} names; at most {MAX_LISTED_NAMES} are read")
+        return tuple(value[:MAX_LISTED_NAMES])
     findings.add(_VALUE, name, f"is {show(value)}, not a list of texts")
     return ()
+
+
+def target_parameters(config: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
+    """Return the parameters that are adapted; their last words are of few kinds."""
+    name = "target_parameters"
+    found = names(config, name, findings)
+    kinds = dict.fromkeys(entry.rpartition(".")[2] for entry in found)
+    if len(kinds) <= MAX_PARAMETER_KINDS:
+        return found
+    findings.add(_VALUE, name, f"lists parameters of {len(kinds)} names; at most {MAX_PARAMETER_KINDS} are read")
+    kept = set(list(kinds)[:MAX_PARAMETER_KINDS])
+    return tuple(entry for entry in found if entry.rpartition(".")[2] in kept)
 
 
 def modules_to_save(config: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:

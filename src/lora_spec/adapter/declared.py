@@ -1,20 +1,13 @@
 """Compare what a config declares with what the file holds: modules, layers, token rows."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from lora_spec.adapter.classify import Classified
 from lora_spec.adapter.config import LoraSettings
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
-from lora_spec.adapter.names import layer_of, module_type, num_base_layers, parse_name, without_base_layer
+from lora_spec.adapter.names import layer_of, module_type, name_ends, num_base_layers, parse_name, without_base_layer
 from lora_spec.adapter.patterns import matches_whole_name
-
-
-def covers(entry: str, name: str) -> bool:
-    """Tell whether a list entry covers a module: it equals the name or ends it at a dot."""
-    return name == entry or name.endswith(f".{entry}")
-
 
 # The order in which the stacks of experts of the transformers library hold their parameters, where any two are known.
 _KNOWN_ORDER = ("gate_up_proj", "down_proj")
@@ -39,30 +32,23 @@ def lookup_names(module: str, settings: LoraSettings) -> list[str]:
     if not parameters:
         return [module]
     if set(parameters) == set(_KNOWN_ORDER):
-        parameters = [_KNOWN_ORDER[0] if module != bare else _KNOWN_ORDER[1]]
+        parameters = (_KNOWN_ORDER[0] if module != bare else _KNOWN_ORDER[1],)
     likeliest = max(0, len(parameters) - 1 - num_base_layers(module))
     parameters = [parameters[likeliest], *parameters[:likeliest], *parameters[likeliest + 1 :]]
     return [f"{bare}.{parameter}" for parameter in parameters]
 
 
-def _parameters(bare: str, settings: LoraSettings) -> list[str]:
+def _parameters(bare: str, settings: LoraSettings) -> tuple[str, ...]:
     """Return the last words of the ``target_parameters`` that a module holds, in the order of the config."""
-    lengths, by_parent = _by_parent(settings.target_parameters)
-    ends = {bare[-length:] for length in lengths if len(bare) == length or bare[-length - 1 : -length] == "."}
-    # Without a parent PEFT takes the parameter wherever it is; only of a stack can that be told from names.
-    ends |= {""} if module_type(bare) == "experts" else set()
-    found = sorted(place_and_word for end in ends for place_and_word in by_parent.get(end, ()))
-    return list(dict.fromkeys(word for _, word in found))
-
-
-@lru_cache(maxsize=8)
-def _by_parent(target_parameters: tuple[str, ...]) -> tuple[list[int], dict[str, list[tuple[int, str]]]]:
-    """Return the lengths of all parents, and each parent's parameters with their places in the config."""
-    table: dict[str, list[tuple[int, str]]] = {}
-    for place, entry in enumerate(target_parameters):
-        parent, _, parameter = entry.rpartition(".")
-        table.setdefault(parent, []).append((place, parameter))
-    return sorted({len(parent) for parent in table} - {0}), table
+    by_parent = settings.parameters_by_parent
+    if not by_parent:
+        return ()
+    # All that a module holds is known of the longest parent that ends its name: any shorter one ends that, too.
+    longest = next((end for end in name_ends(bare) if end and end in by_parent), None)
+    if longest is None:
+        # Without a parent PEFT takes the parameter wherever it is; only of a stack can that be told from names.
+        return by_parent.get("", ()) if module_type(bare) == "experts" else ()
+    return by_parent[longest]
 
 
 def check_declared(modules: Iterable[str], settings: LoraSettings, findings: Findings) -> None:
@@ -76,14 +62,9 @@ def check_declared(modules: Iterable[str], settings: LoraSettings, findings: Fin
         missing = [] if matched is None else [name for name in names if not matched[name]]
     else:
         ends = set(declared)
-        missing = [name for name in names if not _ends(name) & ends]
+        missing = [name for name in names if ends.isdisjoint(name_ends(name))]
     for name in missing:
         findings.add("A_UNDECLARED_MODULE", name, "has factors but target_modules does not cover it")
-
-
-def _ends(name: str) -> set[str]:
-    """Return the name and every part of it that begins after a dot."""
-    return {name, *(name[place + 1 :] for place, character in enumerate(name) if character == ".")}
 
 
 def check_layers(modules: Iterable[str], findings: Findings) -> None:
@@ -110,7 +91,7 @@ def check_token_rows(found: Classified, settings: LoraSettings, findings: Findin
 def _check_rows(entry: TensorEntry, settings: LoraSettings, findings: Findings) -> None:
     module = parse_name(entry.name).module
     owner = module.removesuffix(".trainable_tokens_delta").removesuffix(".token_adapter")
-    declared = [rows for name, rows in settings.token_indices.items() if not name or covers(name, owner)]
+    declared = [settings.token_indices[end] for end in ("", *name_ends(owner)) if end in settings.token_indices]
     rows = entry.shape[0] if entry.shape else 0
     if len(entry.shape) != 2:
         findings.add("E_SHAPE", entry.name, f"has shape {list(entry.shape)}, not one row for each token")

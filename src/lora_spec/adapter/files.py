@@ -1,7 +1,9 @@
 """Open files that may be hostile: never wait on a FIFO, never trust a length, notice when a file changes."""
 
+import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from lora_spec.errors import AdapterError
@@ -31,6 +33,7 @@ class RegularFile:
             self.close()
             raise
         self.size = found.st_size
+        self.bytes_on_disk = min(found.st_size, 512 * getattr(found, "st_blocks", 0))
         self._identity = _identity(found)
 
     def read_at(self, offset: int, length: int) -> bytearray:
@@ -62,8 +65,23 @@ class RegularFile:
                 )
             done += got
 
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of ``start`` to ``end`` that are stored; what lies between them is a hole: zeros."""
+        while start < end:
+            try:
+                first = os.lseek(self._fd, start, os.SEEK_DATA)
+                last = os.lseek(self._fd, first, os.SEEK_HOLE)
+            except (OSError, AttributeError) as err:
+                if getattr(err, "errno", None) == errno.ENXIO:  # nothing but a hole up to the end of the file
+                    return
+                first, last = start, end  # a system that knows no holes
+            if first >= end:
+                return
+            yield first, min(last, end)
+            start = last
+
     def refuse_if_changed(self) -> None:
-        """Raise AdapterError if the file was written, cut or replaced in place since it was opened."""
+        """Raise AdapterError if the file was written, cut, replaced or removed since it was opened."""
         found = os.fstat(self._fd)
         if found.st_size < self.size:
             raise AdapterError(
@@ -71,7 +89,8 @@ class RegularFile:
             )
         if _identity(found) != self._identity:
             raise AdapterError(
-                f"{printable(self.name)}: was written to while being read; inspect it again when the writer is done",
+                f"{printable(self.name)}: was written to or replaced while being read; "
+                "inspect it again when the writer is done",
                 codes=["E_UNSAFE_FILE"],
             )
 
@@ -95,8 +114,9 @@ def read_whole(path: Path, max_bytes: int) -> tuple[bytes, int]:
         return data, file.size
 
 
-def _identity(found: os.stat_result) -> tuple[int, int, int, int]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    # The time of change too: a writer can set back the time of modification, and a file that is replaced keeps it.
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _refuse_irregular(path: Path, found: os.stat_result) -> None:

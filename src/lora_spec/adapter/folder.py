@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from lora_spec.adapter import foreign
@@ -20,20 +21,25 @@ _NEW_EMBEDDINGS = "new_embeddings.safetensors"
 
 @dataclass(frozen=True)
 class Folder:
-    """The names in an adapter folder and the files that count."""
+    """The names in an adapter folder; the first of them only, if ``is_cut``."""
 
     path: Path
     names: tuple[str, ...]
+    is_cut: bool = False
+
+    def holds(self, name: str) -> bool:
+        """Tell whether something in the folder bears a name, also where too many names were there to list all."""
+        return name in self.names or (self.is_cut and os.path.lexists(self.path / name))
 
     @property
     def has_config(self) -> bool:
         """Tell whether something bears the config's name."""
-        return CONFIG_NAME in self.names
+        return self.holds(CONFIG_NAME)
 
     @property
     def has_weights(self) -> bool:
         """Tell whether something bears the name of the weights or of their index."""
-        return WEIGHTS_NAME in self.names or INDEX_NAME in self.names
+        return self.holds(WEIGHTS_NAME) or self.holds(INDEX_NAME)
 
 
 def list_folder(path: Path) -> Folder:
@@ -47,7 +53,7 @@ def list_folder(path: Path) -> Folder:
     shown = printable(path)
     try:
         with os.scandir(path) as found:
-            names = [entry.name for _, entry in zip(range(_MAX_NAMES), found, strict=False)]
+            names = [entry.name for entry in islice(found, _MAX_NAMES + 1)]
     except NotADirectoryError as err:
         raise _no_folder(path, shown) from err
     except FileNotFoundError as err:
@@ -55,7 +61,7 @@ def list_folder(path: Path) -> Folder:
     except (OSError, ValueError) as err:
         codes = ["E_NOT_ADAPTER", "E_UNSAFE_FILE"]
         raise AdapterError(f"{shown}: cannot be listed ({printable(err)}); check the path", codes=codes) from err
-    return Folder(path, tuple(sorted(names)))
+    return Folder(path, tuple(sorted(names[:_MAX_NAMES])), is_cut=len(names) > _MAX_NAMES)
 
 
 def _no_folder(path: Path, shown: str) -> AdapterError:
@@ -70,6 +76,8 @@ def _no_folder(path: Path, shown: str) -> AdapterError:
 
 def note_other_files(folder: Folder, used: set[str], findings: Findings) -> None:
     """Record weight and trainer files that were not read, and embeddings for an extended vocabulary."""
+    if folder.is_cut:
+        findings.add("N_IGNORED_FILE", "", f"the folder holds more than {_MAX_NAMES} names; not all were looked at")
     for name in folder.names:
         if name in used:
             continue

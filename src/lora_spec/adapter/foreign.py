@@ -94,6 +94,8 @@ OTHER_FORMATS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 
+ANY_OTHER = "|".join(pattern for pattern, *_ in (*OTHER_FORMATS, *OTHER_METHODS))
+
 TRAINER_FILES = (
     r"optimizer\.pt|optimizer\.bin|scheduler\.pt|scaler\.pt|rng_state.*\.pth|trainer_state\.json|training_args\.bin"
     r"|global_step\d+|zero_to_fp32\.py|latest"

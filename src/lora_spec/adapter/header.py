@@ -13,17 +13,24 @@ from typing import Any, NamedTuple
 
 from lora_spec.adapter.dtypes import BITS
 from lora_spec.adapter.files import RegularFile
+from lora_spec.adapter.limits import (
+    MAX_HEADER_BYTES,
+    MAX_METADATA_ENTRIES,
+    MAX_NAME_CHARACTERS,
+    MAX_NAME_DOTS,
+    MAX_TENSORS,
+)
 from lora_spec.errors import AdapterError
 from lora_spec.printing import printable
 from lora_spec.strict_json import StrictJsonError, refuse_repeated_keys
 
-# The format allows 100 MB; 37,000 tensors need 7 MB, so more than this is a bomb or no header at all.
-MAX_HEADER_BYTES = 32 * 2**20
 _MAX_U64 = 2**64 - 1
-_SPACE = re.compile(r"[ \t\n\r]*")
-_ENTRY = re.compile(r"\{[^{}]{0,100000}\}")
+# Bytes, not text: one wide character would make a text of them four times as large.
+_SPACE = re.compile(rb"[ \t\n\r]*")
+_ENTRY = re.compile(rb"\{[^{}]{0,4000}\}")
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _FIELDS = {"dtype", "shape", "data_offsets"}
-_DECODE_STRING = json.JSONDecoder().raw_decode
+_MAX_STRING_BYTES = 4 * 2**20  # of metadata: trainers put whole logs there
 
 
 class TensorEntry(NamedTuple):
@@ -49,8 +56,10 @@ class HeaderError(AdapterError):
     """The header is wrong; one of the codes is ``E_HEADER`` unless a more exact one exists."""
 
 
-def read_header(file: RegularFile, index: int = 0) -> list[TensorEntry]:
+def read_header(file: RegularFile, index: int = 0, *, others: int = 0, other_bytes: int = 0) -> list[TensorEntry]:
     """Return the entries of a safetensors file, in header order, with offsets checked against the file's size.
+
+    ``others`` and ``other_bytes`` are the tensors and header bytes of the adapter's other files: limits hold for all.
 
     Raises
     ------
@@ -59,9 +68,8 @@ def read_header(file: RegularFile, index: int = 0) -> list[TensorEntry]:
     """
     name = printable(file.name)
     try:
-        length = _header_length(file)
-        raw = bytes(file.read_at(8, length))
-        entries = _parse(raw)
+        length = _header_length(file, MAX_HEADER_BYTES - other_bytes)
+        entries = _parse(file.read_at(8, length), MAX_TENSORS - others)
     except StrictJsonError as err:
         codes = ["E_DUPLICATE_KEY", "E_HEADER"] if "twice" in str(err) else ["E_HEADER"]
         raise HeaderError(f"{name}: the header is not valid: {err}; export the adapter again", codes=codes) from err
@@ -75,18 +83,23 @@ def looks_like_safetensors(head: bytes) -> bool:
     return len(head) >= 9 and head[8:9] == b"{" and struct.unpack("<Q", head[:8])[0] <= MAX_HEADER_BYTES
 
 
-def _header_length(file: RegularFile) -> int:
+def header_bytes(file: RegularFile) -> int:
+    """Return the length that a file gives to its header."""
+    return struct.unpack("<Q", file.read_at(0, 8))[0]
+
+
+def _header_length(file: RegularFile, most: int) -> int:
     name = printable(file.name)
     if file.size < 8:
         raise HeaderError(
             f"{name}: {file.size} bytes are too few for a safetensors file; download it again",
             codes=["E_HEADER", "E_TRUNCATED"],
         )
-    length = struct.unpack("<Q", file.read_at(0, 8))[0]
-    if length > MAX_HEADER_BYTES:
+    length = header_bytes(file)
+    if length > most:
         raise HeaderError(
             f"{name}: asks for a header of {length} bytes, more than any adapter needs "
-            f"({MAX_HEADER_BYTES}); this is no safetensors file, or a hostile one",
+            f"({MAX_HEADER_BYTES} in all); this is no safetensors file, or a hostile one",
             codes=["E_HEADER"],
         )
     if length > file.size - 8:
@@ -97,25 +110,21 @@ def _header_length(file: RegularFile) -> int:
     return length
 
 
-def _parse(raw: bytes) -> list[TensorEntry]:
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as err:
-        raise StrictJsonError(f"not UTF-8 text at byte {err.start}") from err
-    if not text.startswith("{"):
+def _parse(raw: bytearray, most: int) -> list[TensorEntry]:
+    if not raw.startswith(b"{"):
         raise StrictJsonError("it does not start with a brace")
     entries: dict[str, TensorEntry] = {}
     has_metadata = False
-    at = _skip(text, 1)
-    if text[at : at + 1] == "}":
-        return _finish(text, at + 1, entries)
+    at = _skip(raw, 1)
+    if raw[at : at + 1] == b"}":
+        return _finish(raw, at + 1, entries)
     while True:
-        name, at = _string(text, at)
-        at = _skip(text, _expect(text, at, ":"))
+        name, at = _string(raw, at)
+        at = _skip(raw, _expect(raw, at, b":"))
         if name == "__metadata__":
             if has_metadata:
                 raise StrictJsonError("__metadata__ stands twice")
-            has_metadata, at = True, _skip_metadata(text, at)
+            has_metadata, at = True, _skip_metadata(raw, at)
         else:
             if name in entries:
                 raise HeaderError(
@@ -123,67 +132,91 @@ def _parse(raw: bytes) -> list[TensorEntry]:
                     "so export the adapter again",
                     codes=["E_DUPLICATE_KEY"],
                 )
-            entries[name], at = _entry(name, text, at)
-        at = _skip(text, at)
-        if text[at : at + 1] == "}":
-            return _finish(text, at + 1, entries)
-        at = _skip(text, _expect(text, at, ","))
+            if len(entries) >= most:
+                raise StrictJsonError(f"more than {MAX_TENSORS} tensors")
+            _refuse_long(name)
+            entries[name], at = _entry(name, raw, at)
+        at = _skip(raw, at)
+        if raw[at : at + 1] == b"}":
+            return _finish(raw, at + 1, entries)
+        at = _skip(raw, _expect(raw, at, b","))
 
 
-def _finish(text: str, at: int, entries: dict[str, TensorEntry]) -> list[TensorEntry]:
-    if _skip(text, at) != len(text):
-        raise StrictJsonError(f"text after its end at character {at}")
+def _refuse_long(name: str) -> None:
+    # What is done with a name may take the square of its length; no model nests its modules so deep.
+    if len(name) > MAX_NAME_CHARACTERS or name.count(".") > MAX_NAME_DOTS:
+        raise StrictJsonError(
+            f"tensor {printable(name)}: a name of {len(name)} characters and {name.count('.')} dots, "
+            f"where {MAX_NAME_CHARACTERS} and {MAX_NAME_DOTS} are the most"
+        )
+
+
+def _finish(raw: bytearray, at: int, entries: dict[str, TensorEntry]) -> list[TensorEntry]:
+    if _skip(raw, at) != len(raw):
+        raise StrictJsonError(f"text after its end at byte {at}")
     return list(entries.values())
 
 
-def _skip(text: str, at: int) -> int:
-    return _SPACE.match(text, at).end()
+def _skip(raw: bytearray, at: int) -> int:
+    return _SPACE.match(raw, at).end()
 
 
-def _expect(text: str, at: int, mark: str) -> int:
-    at = _skip(text, at)
-    if text[at : at + 1] != mark:
-        raise StrictJsonError(f"{mark!r} is missing at character {at}")
+def _expect(raw: bytearray, at: int, mark: bytes) -> int:
+    at = _skip(raw, at)
+    if raw[at : at + 1] != mark:
+        raise StrictJsonError(f"{mark.decode()!r} is missing at byte {at}")
     return at + 1
 
 
-def _string(text: str, at: int) -> tuple[str, int]:
-    if text[at : at + 1] != '"':
-        raise StrictJsonError(f"a name is missing at character {at}")
-    try:
-        value, at = _DECODE_STRING(text, at)
-    except json.JSONDecodeError as err:
-        raise StrictJsonError(f"{err.msg} at character {err.pos}") from err
+def _string(raw: bytearray, at: int) -> tuple[str, int]:
+    if raw[at : at + 1] != b'"':
+        raise StrictJsonError(f"a name is missing at byte {at}")
+    found = _STRING.match(raw, at, at + _MAX_STRING_BYTES)
+    if not found:
+        raise StrictJsonError(f"the string at byte {at} has no end, or is longer than {_MAX_STRING_BYTES} bytes")
+    value = _decode(found.group(), at)
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise StrictJsonError("a name holds half a character")
-    return value, at
+    return value, found.end()
 
 
-def _skip_metadata(text: str, at: int) -> int:
+def _decode(token: bytes, at: int) -> str:
+    try:
+        text = token.decode("utf-8")
+        return text[1:-1] if "\\" not in text and text.isprintable() else json.loads(text)
+    except UnicodeDecodeError as err:
+        raise StrictJsonError(f"not UTF-8 text at byte {at + err.start}") from err
+    except json.JSONDecodeError as err:
+        raise StrictJsonError(f"{err.msg} in the string at byte {at}") from err
+
+
+def _skip_metadata(raw: bytearray, at: int) -> int:
     """Pass over the object of texts; its keys must differ, its values are never used."""
-    at = _skip(text, _expect(text, at, "{"))
+    at = _skip(raw, _expect(raw, at, b"{"))
     seen: set[str] = set()
-    if text[at : at + 1] == "}":
+    if raw[at : at + 1] == b"}":
         return at + 1
     while True:
-        key, at = _string(text, at)
+        key, at = _string(raw, at)
         if key in seen:
             raise StrictJsonError("a key of __metadata__ stands twice")
         seen.add(key)
-        _, at = _string(text, _skip(text, _expect(text, at, ":")))
-        at = _skip(text, at)
-        if text[at : at + 1] == "}":
+        if len(seen) > MAX_METADATA_ENTRIES:
+            raise StrictJsonError(f"more than {MAX_METADATA_ENTRIES} entries of __metadata__")
+        _, at = _string(raw, _skip(raw, _expect(raw, at, b":")))
+        at = _skip(raw, at)
+        if raw[at : at + 1] == b"}":
             return at + 1
-        at = _skip(text, _expect(text, at, ","))
+        at = _skip(raw, _expect(raw, at, b","))
 
 
-def _entry(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
-    found = _ENTRY.match(text, at)
+def _entry(name: str, raw: bytearray, at: int) -> tuple[TensorEntry, int]:
+    found = _ENTRY.match(raw, at)
     if not found:
         raise StrictJsonError(f"tensor {printable(name)} has no description")
     try:
         fields = json.loads(
-            found.group(),
+            found.group().decode("utf-8"),
             object_pairs_hook=refuse_repeated_keys,
             parse_constant=_refuse_number,
             parse_int=_size,
@@ -191,6 +224,8 @@ def _entry(name: str, text: str, at: int) -> tuple[TensorEntry, int]:
         )
     except StrictJsonError as err:
         raise StrictJsonError(f"tensor {printable(name)}: {err}") from err
+    except UnicodeDecodeError as err:
+        raise StrictJsonError(f"tensor {printable(name)}: not UTF-8 text") from err
     except (json.JSONDecodeError, RecursionError) as err:
         raise StrictJsonError(f"tensor {printable(name)}: not JSON") from err
     return _checked(name, fields), found.end()
@@ -242,27 +277,23 @@ def _bits(entry: TensorEntry) -> int:
 def _check_layout(file_name: str, entries: list[TensorEntry], data_size: int) -> None:
     for entry in entries:
         if entry.start > entry.end or 8 * (entry.end - entry.start) != _bits(entry):
-            raise HeaderError(
-                f"{file_name}: tensor {printable(entry.name)}: data_offsets {entry.start} to {entry.end} do not fit "
-                f"its shape and type; export the adapter again",
-                codes=["E_OFFSETS"],
-            )
+            raise _misplaced(file_name, entry, f"{entry.start} to {entry.end} do not fit its shape and type")
     expected = 0
     for entry in sorted(entries, key=lambda entry: (entry.start, entry.end)):
         if entry.start != expected:
-            fault = "overlap those of another tensor" if entry.start < expected else "leave a hole before them"
-            raise HeaderError(
-                f"{file_name}: tensor {printable(entry.name)}: data_offsets {fault}; export the adapter again",
-                codes=["E_OFFSETS"],
+            is_overlap = entry.start < expected
+            raise _misplaced(
+                file_name, entry, "overlap those of another tensor" if is_overlap else "leave a hole before them"
             )
         expected = entry.end
     if expected > data_size:
-        raise HeaderError(
-            f"{file_name}: the file ends {expected - data_size} bytes before its data do; download it again",
-            codes=["E_TRUNCATED"],
-        )
+        what = f"the file ends {expected - data_size} bytes before its data do; download it again"
+        raise HeaderError(f"{file_name}: {what}", codes=["E_TRUNCATED"])
     if expected < data_size:
-        raise HeaderError(
-            f"{file_name}: {data_size - expected} bytes follow the last tensor; export the adapter again",
-            codes=["E_OFFSETS"],
-        )
+        what = f"{data_size - expected} bytes follow the last tensor; export the adapter again"
+        raise HeaderError(f"{file_name}: {what}", codes=["E_OFFSETS"])
+
+
+def _misplaced(file_name: str, entry: TensorEntry, fault: str) -> HeaderError:
+    what = f"tensor {printable(entry.name)}: data_offsets {fault}; export the adapter again"
+    return HeaderError(f"{file_name}: {what}", codes=["E_OFFSETS"])

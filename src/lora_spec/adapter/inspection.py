@@ -13,9 +13,11 @@ from typing import Any
 from lora_spec.adapter.classify import Classified, classify_tensors
 from lora_spec.adapter.config import LoraSettings, interpret_config, is_mlx_config, read_config
 from lora_spec.adapter.declared import check_declared, check_layers, check_token_rows
+from lora_spec.adapter.files import RegularFile
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.folder import CONFIG_NAME, Folder, explain_missing, list_folder, note_other_files
 from lora_spec.adapter.inspected import InspectedModule, Inspection
+from lora_spec.adapter.limits import WorkBudget
 from lora_spec.adapter.modules import Module, build_modules
 from lora_spec.adapter.shards import WeightFiles, open_weights
 from lora_spec.errors import AdapterError
@@ -46,7 +48,7 @@ def open_adapter(path: Path) -> Iterator[OpenAdapter]:
     folder = list_folder(path)
     findings = Findings()
     with WeightFiles() as weights:
-        config, settings = _read_settings(folder, findings)
+        config, settings = _read_settings(folder, weights, findings)
         is_foreign_config = "E_MLX_FORMAT" in findings.codes
         used = {CONFIG_NAME}
         if not is_foreign_config:
@@ -60,11 +62,15 @@ def open_adapter(path: Path) -> Iterator[OpenAdapter]:
         yield opened
 
 
-def _read_settings(folder: Folder, findings: Findings) -> tuple[dict[str, Any], LoraSettings | None]:
+def _read_settings(
+    folder: Folder, weights: WeightFiles, findings: Findings
+) -> tuple[dict[str, Any], LoraSettings | None]:
     if not folder.has_config:
         return {}, None
     try:
-        config = read_config(folder.path / CONFIG_NAME)
+        file = RegularFile(folder.path / CONFIG_NAME)
+        weights.watch(file)
+        config = read_config(file)
     except AdapterError as err:
         findings.add_error(err)
         return {}, None
@@ -138,6 +144,14 @@ def _inspect_opened(path: Path, opened: OpenAdapter, *, header_only: bool) -> In
     spectra: dict[str, Any] = {}
     if not header_only:
         spectra = _measure(opened)
+    try:
+        opened.weights.refuse_if_changed()
+    except AdapterError as err:
+        opened.findings.add_error(err)
+        spectra = {}
+    is_complete = spectra and len(spectra) == len(opened.modules) and "A_UNKNOWN_TENSOR" not in opened.findings.codes
+    if is_complete and not any(values.any() for values in spectra.values()):
+        opened.findings.add("N_ZERO_UPDATE", "", "every update is exactly zero: the adapter changes nothing")
     modules = tuple(
         _inspected(module, spectra.get(module.name))
         for module in opened.modules
@@ -164,16 +178,14 @@ def _measure(opened: OpenAdapter) -> dict[str, Any]:
     from lora_spec.adapter.measure import check_finite, known_finite, measure_modules
 
     weights, findings = opened.weights, opened.findings
+    budget = WorkBudget(sum(file.bytes_on_disk for file in weights.files))
     try:
-        spectra = {} if findings.has_errors else measure_modules(opened.modules, weights, findings)
+        spectra = {} if findings.has_errors else measure_modules(opened.modules, weights, findings, budget)
         searched = known_finite(opened.modules, spectra)
         check_finite((entry for entry in weights.entries if entry.name not in searched), weights, findings)
-        weights.refuse_if_changed()
     except AdapterError as err:
         findings.add_error(err)
         return {}
-    if spectra and len(spectra) == len(opened.modules) and not any(values.any() for values in spectra.values()):
-        findings.add("N_ZERO_UPDATE", "", "every update is exactly zero: the adapter changes nothing")
     return spectra
 
 

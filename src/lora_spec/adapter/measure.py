@@ -1,5 +1,6 @@
 """The spectrum of each module of an opened adapter, and the search for values that are not finite."""
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,32 +11,48 @@ from lora_spec.adapter.blocks import FactorBlocks, stored_blocks
 from lora_spec.adapter.decode import count_nonfinite
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
+from lora_spec.adapter.limits import (
+    MAX_HELD_ELEMENTS,
+    MAX_MEASURED_RANK,
+    MAX_OTHER_BYTES,
+    MAX_STACK_BYTES,
+    WorkBudget,
+    spectrum_work,
+)
 from lora_spec.adapter.modules import Module
 from lora_spec.adapter.shards import WeightFiles
-from lora_spec.adapter.spectrum import NonFiniteFactorError, singular_values
+from lora_spec.adapter.spectrum import NonFiniteFactorError, TooMuchWorkError, singular_values
 
 Array = NDArray[np.float64]
-MAX_MEASURED_RANK = 8192
 BEYOND_FLOAT64 = "the norm of scale*B*A is beyond float64; check lora_alpha and the factors"
+_TOO_MUCH_WORK = "the measurement would take more work than a file of this size on the disk may cause"
 
 
-def measure_modules(modules: Iterable[Module], weights: WeightFiles, findings: Findings) -> dict[str, Array]:
+def measure_modules(
+    modules: Iterable[Module], weights: WeightFiles, findings: Findings, budget: WorkBudget
+) -> dict[str, Array]:
     """Return the singular values of scale * B @ A by module name; record values that are not finite.
 
-    A module whose rank is beyond what can be measured in bounded memory, or whose norm is beyond float64, is recorded
-    and left out.
+    A module that cannot be measured in bounded memory and with the work that is left, or whose norm is beyond float64,
+    is recorded and left out.
     """
     blocks = FactorBlocks(weights)
     measured: dict[str, Array] = {}
     for module in modules:
-        if min(module.rank, module.in_features, module.out_features) > MAX_MEASURED_RANK:
-            what = f"has rank {module.rank}; ranks above {MAX_MEASURED_RANK} are not measured"
-            findings.add("A_UNKNOWN_TENSOR", module.name, what)
+        reason = _refuse(module, budget)
+        if reason:
+            findings.add("A_UNKNOWN_TENSOR", module.name, reason)
             continue
         try:
-            values = _spectrum(module, blocks)
-        except (NonFiniteFactorError, np.linalg.LinAlgError):
+            values = _spectrum(module, blocks, budget)
+        except NonFiniteFactorError:
             continue  # told where all tensors are searched
+        except TooMuchWorkError:
+            findings.add("A_UNKNOWN_TENSOR", module.name, f"has rows that depend on each other; {_TOO_MUCH_WORK}")
+            continue
+        except np.linalg.LinAlgError:
+            findings.add("A_UNKNOWN_TENSOR", module.name, "is not measured: its singular values do not converge")
+            continue
         if math.isfinite(math.hypot(*values.tolist())):
             measured[module.name] = values
         else:
@@ -45,10 +62,31 @@ def measure_modules(modules: Iterable[Module], weights: WeightFiles, findings: F
     return measured
 
 
+def _refuse(module: Module, budget: WorkBudget) -> str | None:
+    """Return why a module is not measured, None where it is; takes its work from the budget."""
+    rank, elements = module.rank, module.rank * (module.in_features + module.out_features)
+    is_high = rank > MAX_MEASURED_RANK
+    if is_high and (elements > MAX_HELD_ELEMENTS or min(module.in_features, module.out_features) > MAX_MEASURED_RANK):
+        return f"has rank {rank}; ranks above {MAX_MEASURED_RANK} are not measured"
+    if module.layout == "expert_rows" and module.num_experts > 1 and module.b.end - module.b.start > MAX_STACK_BYTES:
+        return f"stacks more than {MAX_STACK_BYTES // 2**20} MiB of experts; they are not measured"
+    if not budget.take(spectrum_work(rank, module.in_features, module.out_features)):
+        return f"is not measured; {_TOO_MUCH_WORK}"
+    return None
+
+
 def check_finite(entries: Iterable[TensorEntry], weights: WeightFiles, findings: Findings) -> None:
-    """Record tensors that hold NaN or infinity."""
+    """Record tensors that hold NaN or infinity; those beyond a limit are not read."""
+    bytes_left = MAX_OTHER_BYTES
     for entry in entries:
-        count = sum(count_nonfinite(block, entry.dtype) for block in stored_blocks(weights, entry))
+        count = 0
+        for block in stored_blocks(weights, entry):
+            bytes_left -= block.nbytes
+            if bytes_left < 0:
+                what = f"is not read: {MAX_OTHER_BYTES // 2**30} GiB beside the measured factors were read already"
+                findings.add("A_UNKNOWN_TENSOR", entry.name, what)
+                break
+            count += count_nonfinite(block, entry.dtype)
         if count:
             findings.add("E_NONFINITE", entry.name, _tell(count, entry))
 
@@ -59,7 +97,7 @@ def known_finite(modules: Iterable[Module], measured: Mapping[str, Array]) -> se
     return read - {e.name for module in modules if module.name not in measured for e in (module.a, module.b)}
 
 
-def _spectrum(module: Module, blocks: FactorBlocks) -> Array:
+def _spectrum(module: Module, blocks: FactorBlocks, budget: WorkBudget) -> Array:
     """Return |scale| times the singular values of B @ A.
 
     Float64 factors are first brought near 1, each row of A and each column of B by a power of two of its own: their
@@ -77,6 +115,7 @@ def _spectrum(module: Module, blocks: FactorBlocks) -> Array:
         rank=module.rank,
         in_features=module.in_features,
         out_features=module.out_features,
+        budget=budget,
     )
     mantissa, exponent = math.frexp(abs(module.scale))
     with np.errstate(all="ignore"):
@@ -85,7 +124,7 @@ def _spectrum(module: Module, blocks: FactorBlocks) -> Array:
 
 def _largest(sizes: Iterable[Array]) -> Array:
     """Return the element-wise maximum; NaN and infinity win."""
-    total = np.maximum.reduce(list(sizes))
+    total = functools.reduce(np.maximum, sizes)
     if not np.isfinite(total).all():
         raise NonFiniteFactorError
     return total

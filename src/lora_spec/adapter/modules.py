@@ -10,6 +10,7 @@ from lora_spec.adapter.declared import is_expert_stack, lookup_names
 from lora_spec.adapter.dtypes import FACTOR_TYPES
 from lora_spec.adapter.findings import Findings
 from lora_spec.adapter.header import TensorEntry
+from lora_spec.adapter.limits import MAX_EXPERTS, MAX_MODULES
 from lora_spec.adapter.names import layer_of, module_type
 from lora_spec.printing import printable
 
@@ -75,7 +76,11 @@ def build_modules(found: Classified, settings: LoraSettings, findings: Findings)
     """Return one Module per update, experts apart, in the order of the file; record what does not fit."""
     modules: list[Module] = []
     for pair in found.pairs.values():
-        modules += _build(pair, settings, findings)
+        built = _build(pair, settings, findings)
+        if len(modules) + len(built) > MAX_MODULES:
+            findings.add("A_UNKNOWN_TENSOR", pair.module, f"is not measured: {MAX_MODULES} modules are the most")
+        else:
+            modules += built
     _check_companions(found, findings)
     _record_patterns(settings, findings)
     return modules
@@ -106,6 +111,10 @@ def _build(pair: FactorPair, settings: LoraSettings, findings: Findings) -> list
         findings.add(
             "N_RUNTIME_SCALE_DIFFERS", pair.module, "has alpha 0: no update, but llama.cpp takes it as scale 1"
         )
+    if shape.num_experts > MAX_EXPERTS:
+        what = f"stacks {shape.num_experts} experts; more than {MAX_EXPERTS} are not measured"
+        findings.add("A_UNKNOWN_TENSOR", pair.module, what)
+        return []
     return [_module(pair, shape, expert, scale) for expert in range(shape.num_experts)]
 
 

@@ -112,6 +112,18 @@ def num_base_layers(name: str) -> int:
     return count
 
 
+def name_ends(name: str) -> list[str]:
+    """Return a name and every part of it that begins after a dot, the longest first.
+
+    A name equals or ends in ``.entry`` if ``entry`` is one of them; so one look-up in a set of entries stands for a
+    comparison with each. The header's limit on names keeps them few.
+    """
+    ends = [name]
+    while "." in ends[-1]:
+        ends.append(ends[-1].partition(".")[2])
+    return ends
+
+
 def layer_of(name: str) -> tuple[str, int] | None:
     """Return the layer list a module stands in (its path) and its place there, or None outside of layers."""
     found = _LAYER.search(name)

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lora_spec.adapter.automaton import Automaton, NotEvaluableError
+from lora_spec.adapter.automaton import Automaton
+from lora_spec.adapter.effort import Effort, NotEvaluableError
 
 MAX_PATTERN_CHARACTERS = 1000
 _REPEATS = r"[*+]|\{(?:\d+(?:,\d*)?|,\d*)\}"
+_MAX_COMPARISONS = 1_000_000  # of a table: each end of a name, and each with a group of plain keys
 _PLAIN = r"[A-Za-z0-9_.\-]+"
 _COMMENT_OR_VERBOSE = r"\(\?(?:#|[a-zA-Z-]*x)"
 _INLINE_FLAGS = r"\(\?[a-zA-Z-]+[:)]"
@@ -101,15 +103,18 @@ class PatternTable:
         self._order = {key: place for place, key in enumerate(self.values)}
         self._plain = _PlainKeys(key for key in self.values if re.fullmatch(_PLAIN, key))
         self._automata: dict[str, Automaton] = {}
+        self._effort = Effort()
         for key in self.values:
             if not re.fullmatch(_PLAIN, key):
                 self._compile(key)
 
     def lookup(self, names: Iterable[str]) -> float | None:
         """Return the value for a module known by one or more names, None where no key applies."""
+        if not (self._automata or self._plain.holds_any):
+            return None
         matching: set[str] = set()
         for name in names:
-            matching.update(self._plain.matching(name))
+            matching.update(self._matching_plain(name))
             matching.update(key for key in list(self._automata) if self._applies(key, name))
         self.used |= matching
         return self.values[min(matching, key=self._order.__getitem__)] if matching else None
@@ -121,9 +126,18 @@ class PatternTable:
 
     def _compile(self, key: str) -> None:
         try:
-            self._automata[key] = Automaton(key)
+            self._automata[key] = Automaton(key, self._effort)
         except NotEvaluableError as err:
             self.not_evaluable[key] = str(err)
+
+    def _matching_plain(self, name: str) -> list[str]:
+        try:
+            return self._plain.matching(name)
+        except NotEvaluableError as err:
+            key = next(key for key in self.values if key not in self._automata)
+            self.not_evaluable.setdefault(key, str(err))
+            self._plain = _PlainKeys(())  # told once, and no more looked at
+            return []
 
     def _applies(self, key: str, name: str) -> bool:
         try:
@@ -143,22 +157,39 @@ class _PlainKeys:
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._groups: dict[int, dict[tuple[int, ...], dict[str, str]]] = {}
+        self._comparisons_left = _MAX_COMPARISONS
         for key in keys:
             dots = tuple(place for place, character in enumerate(key) if character == ".")
             self._groups.setdefault(len(key), {}).setdefault(dots, {})[key] = key
 
+    @property
+    def holds_any(self) -> bool:
+        return bool(self._groups)
+
     def matching(self, name: str) -> list[str]:
+        if not self._groups:
+            return []
+        self._spend(1 + name.count("."))
         found = []
         starts = [0, *(place + 1 for place, character in enumerate(name) if character == ".")]
         for start in starts:
+            groups = self._groups.get(len(name) - start)
+            if groups is None:
+                continue
+            self._spend(len(groups))
             end = name[start:]
-            for dots, keys in self._groups.get(len(end), {}).items():
+            for dots, keys in groups.items():
                 masked = list(end)
                 for place in dots:
                     masked[place] = "."
                 key = keys.get("".join(masked))
                 found += [key] if key is not None else []
         return found
+
+    def _spend(self, comparisons: int) -> None:
+        self._comparisons_left -= comparisons
+        if self._comparisons_left < 0:
+            raise NotEvaluableError("the names need too many comparisons")
 
 
 def matches_whole_name(pattern: str, names: Iterable[str]) -> dict[str, bool] | None:
@@ -168,6 +199,11 @@ def matches_whole_name(pattern: str, names: Iterable[str]) -> dict[str, bool] | 
         return {name: automaton.matches_whole(name) for name in names}
     except NotEvaluableError:
         return None
+
+
+def is_plain(pattern: Any) -> bool:
+    """Tell whether a pattern is a name without any operator but the dot, as EVA writes them by the thousand."""
+    return isinstance(pattern, str) and bool(re.fullmatch(_PLAIN, pattern))
 
 
 def check_pattern(pattern: Any) -> str | None:

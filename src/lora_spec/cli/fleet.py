@@ -1,5 +1,6 @@
 """Inspect many folders at once: parallel processes, answers in order, one bad adapter never stops the rest."""
 
+import json
 import math
 import os
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lora_spec.adapter import inspect_adapter
-from lora_spec.errors import LoraSpecError
+from lora_spec.errors import AdapterError, LoraSpecError
 from lora_spec.printing import printable
 
 _FEW = 8  # so few folders are done before a second process has started
@@ -30,20 +31,46 @@ class Options(NamedTuple):
 
 
 def inspect_one(path: Path, options: Options) -> Answer:
-    """Inspect one folder; a fault of our own becomes an answer as well, so that the others go on."""
+    """Inspect one folder; whatever goes wrong becomes its answer, so that the others go on."""
     try:
-        inspection = inspect_adapter(path, header_only=options.is_header_only)
-        data = {**inspection.to_dict(), "path": printable(path, 4000)}
-        line = f"{printable(path, 400)}: {inspection.tell()}"
-        if inspection.modules and inspection.status != "error":
-            line = _extend(path, inspection, options, data, line)
-    except LoraSpecError as err:
-        if options.base is None:
-            return failed(path, str(err))
-        raise  # the base model is one for all: wrong usage, not a wrong adapter
+        answer = _inspect(path, options)
+        json.dumps(answer.data, allow_nan=False)  # what cannot be printed is found here, not when it is printed
     except Exception as err:  # the last line of defence of a reader of hostile files: never a traceback
-        return failed(path, f"{type(err).__name__}: {err}; this is a fault of lora-spec, please report it")
+        return _told(path, err)
+    return answer
+
+
+def _inspect(path: Path, options: Options) -> Answer:
+    inspection = inspect_adapter(path, header_only=options.is_header_only)
+    data = {**inspection.to_dict(), "path": printable(path, 4000)}
+    line = f"{printable(path, 400)}: {inspection.tell()}"
+    if inspection.modules and inspection.status != "error":
+        line = _extend(path, inspection, options, data, line)
     return Answer(data, line)
+
+
+def _told(path: Path, err: Exception) -> Answer:
+    """Return the answer that an exception stands for."""
+    kind = type(err).__name__
+    if isinstance(err, AdapterError) and any(code.startswith("E_") for code in err.codes):
+        return failed(path, str(err), codes=[code for code in err.codes if code.startswith("E_")])
+    if isinstance(err, MemoryError):
+        return failed(path, "needs more memory than this process may take; inspect it alone on a larger machine")
+    if isinstance(err, ArithmeticError) or "Out of range float" in str(err):
+        what = "a number of it leaves the range of float64; check lora_alpha and the values"
+        return failed(path, f"{kind}: {err}: {what}", codes=["E_NONFINITE"])
+    if isinstance(err, LoraSpecError):
+        return failed(path, str(err))
+    return failed(path, f"{kind}: {err}; this is a fault of lora-spec, please report it")
+
+
+def check_options(options: Options) -> None:
+    """Raise AdapterError if the base model cannot be read: it is one for all, so that is wrong usage."""
+    if options.base is not None:
+        from lora_spec.adapter.base_model import BaseModel
+
+        with BaseModel(options.base):
+            pass
 
 
 def _extend(path: Path, inspection: Any, options: Options, data: dict[str, Any], line: str) -> str:
@@ -74,10 +101,10 @@ def _tell_base(relative: Any) -> str:
     return text
 
 
-def failed(path: Path, reason: str) -> Answer:
+def failed(path: Path, reason: str, *, codes: Sequence[str] = ("E_UNSAFE_FILE",)) -> Answer:
     """Return the answer for a folder whose inspection itself failed."""
     message = printable(reason, 400)
-    data = {"schema_version": "1", "status": "error", "codes": ["E_UNSAFE_FILE"], "message": message, "adapter": None}
+    data = {"schema_version": "1", "status": "error", "codes": list(codes), "message": message, "adapter": None}
     return Answer({**data, "path": printable(path, 4000)}, f"{printable(path, 400)}: error: {message}")
 
 

@@ -5,13 +5,15 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lora_spec.adapter.discovery import find_adapters
+from lora_spec.adapter.discovery import PassedOver, find_adapters
 from lora_spec.cli import exit_codes
-from lora_spec.cli.fleet import Options, Progress, default_num_processes, inspect_many
+from lora_spec.cli.fleet import Options, Progress, check_options, default_num_processes, inspect_many
 from lora_spec.cli.output import print_json, tell
 from lora_spec.cli.paths import given_path
+from lora_spec.printing import printable
 
 RUNTIME_NAMES = ("vllm", "sglang", "llama.cpp", "peft", "lorax")
+_SHOWN = 20  # folders that are passed over: the rest are only counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +39,10 @@ def run(args: argparse.Namespace) -> int:
     # One thread each: the matrices are small, and a fleet is inspected in parallel processes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     is_fleet = args.recursive or len(args.folders) > 1
-    paths = list(_expand(args.folders)) if args.recursive else args.folders
     options = Options(args.header_only, args.runtime, args.base)
+    check_options(options)
+    passed_over: list[PassedOver] = []
+    paths = list(_expand(args.folders, passed_over)) if args.recursive else args.folders
     progress, statuses = Progress(len(paths)), set()
     for answer in inspect_many(paths, options, args.jobs or default_num_processes()):
         statuses.add(answer.data["status"])
@@ -48,16 +52,25 @@ def run(args: argparse.Namespace) -> int:
             tell(answer.line)
         progress.advance(answer.data["status"])
     progress.finish()
+    for place in passed_over[:_SHOWN]:
+        tell(f"{printable(place.path, 400)}: passed over: {place.reason}")
     if is_fleet:
-        tell(progress.summary())
+        tell(progress.summary() + _count_passed_over(passed_over))
     return exit_codes.of_statuses(statuses)
 
 
-def _expand(folders: Sequence[Path]) -> Iterator[Path]:
+def _count_passed_over(passed_over: Sequence[PassedOver]) -> str:
+    if not passed_over:
+        return ""
+    more = f", of which {_SHOWN} are named above" if len(passed_over) > _SHOWN else ""
+    return f"; {len(passed_over)} folder{'s' if len(passed_over) > 1 else ''} passed over{more}"
+
+
+def _expand(folders: Sequence[Path], passed_over: list[PassedOver]) -> Iterator[Path]:
     """Yield the adapters below each folder; a folder without any stands for itself, so that it is told."""
     for folder in folders:
         found = False
-        for path in find_adapters(folder):
+        for path in find_adapters(folder, passed_over):
             found = True
             yield path
         if not found:
