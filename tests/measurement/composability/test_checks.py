@@ -112,12 +112,17 @@ def test_sampled_text_likelier_under_the_base_means_an_ignored_adapter():
 
 
 def test_a_request_without_an_end_or_without_a_token_is_named():
-    outputs = {"a": _output([1]), "b": {**_output([]), "finish_reason": "stop"}}
-    assert check_finished({"a": _output([1])}, ["a"]).outcome == "ok"
-    for requested in (["a", "c"], ["a", "b"]):
-        check = check_finished(outputs, requested)
+    outputs = {
+        "a": _output([1]),
+        "b": {**_output([]), "finish_reason": "stop"},
+        "c": _output([1], finish_reason="error"),
+    }
+    assert check_finished(outputs, ["a"]).outcome == "ok"
+    for name, words in (("b", "b (stop)"), ("c", "c (error)"), ("d", "d (None)")):
+        check = check_finished(outputs, ["a", name])
         assert check.outcome == "wrong"
-        assert requested[1] in check.detail
+        assert words in check.detail
+    assert check_finished(outputs, outputs).numbers == {"length": 1, "stop": 1, "error": 1}
 
 
 def _counters(*values):

@@ -60,6 +60,7 @@ def test_a_refusal_keeps_type_and_message_on_one_line_and_a_crash_its_last_words
 def test_a_scoring_pass_that_died_leaves_the_rest_to_be_judged():
     assert judge_end(FINE, _error("OSError", "score")) is None
     assert judge_end(ProcessEnd(-9, 1.0, ()), {"stage": "score", "exception": None}) is None
+    assert judge_end(ProcessEnd(-11, 1.0, ()), {"stage": "done", "exception": None}) is None
     axes = {**AXES, "sampler": "temperature_greedy_drafts"}
     verdict = judge_report(axes, _report(), ["json/0/free"], REFERENCES, SETTINGS)
     assert verdict["status"] == "works"

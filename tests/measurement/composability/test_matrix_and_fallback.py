@@ -57,7 +57,7 @@ def test_a_working_cell_is_its_own_fallback_at_no_distance():
     entries, _ = _policy({"method": ("none", "ngram")}, {("ngram",): _seen()})
     assert entries["ngram",]["fallback"] == ("ngram",)
     assert (entries["ngram",]["distance"], entries["ngram",]["changes"]) == (0, {})
-    assert entries["ngram",]["reason"] == "measured as working"
+    assert entries["ngram",]["reason"] == "measured as working: it works"
 
 
 def test_the_cheapest_axes_are_given_up_first():
@@ -72,7 +72,9 @@ def test_the_cheapest_axes_are_given_up_first():
     assert entry["fallback"] == ("draft_model", False, "sync")
     assert entry["distance"] == 4
     assert entry["changes"] == {"prefix_caching": [True, False], "scheduling": ["async", "sync"]}
-    assert entry["reason"] == "measured as wrong: it wrong; the nearest that works gives up prefix_caching, scheduling"
+    assert entry["reason"] == (
+        "measured as wrong: it wrong; the nearest that works has prefix_caching=off, scheduling=sync"
+    )
 
 
 def test_at_equal_cost_fewer_axes_change_then_the_first_name():
@@ -121,7 +123,7 @@ def test_a_replaced_setting_is_offered_to_nobody_and_told_to_who_asks_for_it():
     asked = entries["draft_model", "async"]
     assert (asked["fallback"], asked["distance"]) == (("draft_model", "sync"), 0)
     assert asked["changes"] == {"scheduling": ["async", "sync"]}
-    assert asked["reason"] == "measured as working; the engine runs it with scheduling=sync"
+    assert asked["reason"] == "measured as working: it works; the engine runs it with scheduling=sync"
     assert entries["ngram", "async"]["fallback"] == ("draft_model", "sync")
 
 
@@ -154,7 +156,7 @@ def test_meaningless_combinations_have_no_fallback_and_conceptual_ones_do():
     entries, _ = _policy({"method": ("none", "mtp", "ngram")}, {("ngram",): _seen()}, rules)
     assert set(entries) == {("mtp",), ("ngram",)}
     assert entries["mtp",]["fallback"] == ("ngram",)
-    assert entries["mtp",]["reason"] == "not run here: no such layers; the nearest that works gives up method"
+    assert entries["mtp",]["reason"] == "not run here: no such layers; the nearest that works has method=ngram"
 
 
 def test_the_csv_has_one_line_per_cell_and_a_column_per_axis():

@@ -7,6 +7,7 @@ another order decide it.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -45,11 +46,11 @@ def compare_with_reference(token_ids: list[int], reference: Mapping[str, Any], m
 
 def check_finished(outputs: Mapping[str, Mapping[str, Any]], requested: Iterable[str]) -> Check:
     """Say whether every request came to its own end with at least one token."""
-    lost = [name for name in requested if outputs.get(name, {}).get("finish_reason") not in ("stop", "length")]
-    empty = [name for name in requested if name not in lost and not outputs[name]["token_ids"]]
-    bad = lost + empty
-    detail = f"unfinished or empty: {_some(bad)}" if bad else "all requests ended"
-    return Check("requests_finish", "wrong" if bad else "ok", detail, {"num_requests": len(outputs)})
+    reasons = {name: outputs.get(name, {}).get("finish_reason") for name in requested}
+    bad = [n for n, reason in reasons.items() if reason not in ("stop", "length") or not outputs[n]["token_ids"]]
+    ends = Counter(str(reason) for reason in reasons.values())
+    detail = f"ended otherwise, or empty: {_some([f'{name} ({reasons[name]})' for name in bad])}"
+    return Check("requests_finish", "wrong" if bad else "ok", detail if bad else "all requests ended", dict(ends))
 
 
 def check_greedy_texts(

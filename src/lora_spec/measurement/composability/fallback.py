@@ -9,6 +9,7 @@ from typing import Any
 
 from lora_spec.config.phase0_matrix import FallbackWeights
 from lora_spec.measurement.composability.cells import AXES
+from lora_spec.measurement.composability.matrix import word
 
 KEPT = (
     "lora: a request for an adapter is never served without it, so lora-off stands in for nothing but itself; base "
@@ -43,7 +44,6 @@ def _entry(wanted: Row, offers: Sequence[Row], costs: Mapping[str, float]) -> di
     # What the engine would really run.
     target = {**wanted["axes"], **wanted["replaced"]}
     found = _nearest(target, offers, costs)
-    given_up = found and _changed(target, found["axes"])
     return {
         "wanted": wanted["cell_id"],
         "status": wanted["status"],
@@ -51,10 +51,10 @@ def _entry(wanted: Row, offers: Sequence[Row], costs: Mapping[str, float]) -> di
         "unmeasured_pairs": None if wanted["evidence"] == "measured" else _pairs(wanted),
         "replaced": dict(wanted["replaced"]),
         "fallback": found and found["cell_id"],
-        "distance": None if given_up is None else sum(costs[axis] for axis in given_up),
+        "distance": found and sum(costs[axis] for axis in _changed(target, found["axes"])),
         "changes": found
         and {axis: [wanted["axes"][axis], found["axes"][axis]] for axis in _changed(wanted["axes"], found["axes"])},
-        "reason": _reason(wanted, given_up),
+        "reason": _reason(wanted, target, found),
     }
 
 
@@ -83,15 +83,20 @@ def _pairs(row: Row) -> str:
     return f"{row['num_pairs_working']} of {row['num_pairs']} pairs of its settings were seen working"
 
 
-def _reason(wanted: Row, changed: Sequence[str] | None) -> str:
-    """Say what is known of the wanted cell and what the fallback gives up."""
+def _reason(wanted: Row, target: Mapping[str, Any], found: Row | None) -> str:
+    """Say what is known of the wanted cell, and which settings the fallback has in the place of those wanted."""
     known = {
-        "works": "measured as working",
+        "works": f"measured as working: {wanted['reason']}",
         "unmeasured": f"unmeasured: {_pairs(wanted)}",
         "conceptual": f"not run here: {wanted['reason']}",
     }.get(wanted["status"], f"measured as {wanted['status']}: {wanted['reason']}")
     if wanted["replaced"]:
-        known += "; the engine runs it with " + ", ".join(f"{a}={value}" for a, value in wanted["replaced"].items())
-    if changed is None:
+        known += f"; the engine runs it with {_settings(wanted['replaced'])}"
+    if found is None:
         return f"{known}; nothing that was measured as working serves this request"
-    return f"{known}; the nearest that works gives up {', '.join(changed)}" if changed else known
+    instead = {axis: found["axes"][axis] for axis in _changed(target, found["axes"])}
+    return f"{known}; the nearest that works has {_settings(instead)}" if instead else known
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{axis}={word(value)}" for axis, value in values.items())

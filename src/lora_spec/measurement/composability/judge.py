@@ -24,6 +24,7 @@ _REFUSALS = {
     "start": {"ValueError", "ValidationError", "VLLMValidationError", "NotImplementedError", "ImportError"},
     "generate": {"VLLMValidationError", "NotImplementedError"},
 }
+_AFTER_REQUESTS = ("score", "done")
 _MAX_MESSAGE_CHARACTERS = 600
 
 
@@ -43,7 +44,7 @@ class JudgeSettings:
 def judge_end(end: ProcessEnd, report: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return status and reason of a process that did not finish its task, or None where it did.
 
-    A process that died after its requests had ended, while texts were scored, did finish: its scores are missing.
+    A process that died after its requests had ended did finish: at worst the scores of its texts are missing.
     """
     stage = (report or {}).get("stage", "before its first report")
     if end.is_timeout:
@@ -53,12 +54,12 @@ def judge_end(end: ProcessEnd, report: Mapping[str, Any] | None) -> dict[str, An
             "log_tail": list(end.log_tail),
         }
     error = (report or {}).get("exception")
-    if error and stage != "score":
+    if error and stage not in _AFTER_REQUESTS:
         message = " ".join(error["message"].split())[:_MAX_MESSAGE_CHARACTERS]
         is_refusal = error["type"] in _REFUSALS.get(stage, ())
         found = {"status": "refused" if is_refusal else "crashed", "reason": f"{error['type']}: {message}"}
         return found | {"stage": stage} | ({} if is_refusal else {"log_tail": list(end.log_tail)})
-    if end.exit_code != 0 and stage != "score":
+    if end.exit_code != 0 and stage not in _AFTER_REQUESTS:
         how = f"signal {-end.exit_code}" if end.exit_code < 0 else f"exit code {end.exit_code}"
         return {
             "status": "crashed",

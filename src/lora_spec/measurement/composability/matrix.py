@@ -71,9 +71,9 @@ def matrix_csv(rows: Iterable[Mapping[str, Any]]) -> bytes:
     flat = [
         {
             "cell_id": row["cell_id"],
-            **{axis: _word(row["axes"][axis]) for axis in AXES},
+            **{axis: word(row["axes"][axis]) for axis in AXES},
             **{key: row[key] for key in ("status", "evidence", "num_pairs_working", "num_pairs")},
-            "replaced": " ".join(f"{axis}={_word(value)}" for axis, value in row["replaced"].items()),
+            "replaced": " ".join(f"{axis}={word(value)}" for axis, value in row["replaced"].items()),
             "reason": row["reason"],
         }
         for row in rows
@@ -85,5 +85,6 @@ def matrix_csv(rows: Iterable[Mapping[str, Any]]) -> bytes:
     return stream.getvalue().encode()
 
 
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
+    """Return an axis value as people write it."""
     return ("on" if value else "off") if isinstance(value, bool) else str(value)

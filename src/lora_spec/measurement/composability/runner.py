@@ -159,6 +159,7 @@ def _figures(end: CellEnd) -> dict[str, Any]:
         "num_decode_steps": len(steps),
         "start_s": report.get("start_s") and round(report["start_s"], 1),
         "wall_s": round(end.process.wall_s, 1),
+        "exit_code": end.process.exit_code,
         "other_cores": end.other_cores,
         "prefix_cache": report.get("prefix_cache"),
     }
