@@ -64,7 +64,6 @@ def test_common_lists_of_several_domains_are_each_measured_and_the_base_once(min
     engine.generate = lambda requests: (base_runs.append(requests[0].adapter is None), generate(requests))[1]
     monkeypatch.setattr(collectors, "open_engine", lambda *_, **__: engine)
     monkeypatch.setattr(collectors, "open_replayer", lambda *_, **__: FakeReplayer(acceptance))
-    monkeypatch.setattr(campaign_module, "_inputs", lambda *_: {"adapter_sha256": "0" * 64})
     common = next(item for item in mini.prompts if item.prompt_set == "common")
     others = [
         dataclasses.replace(
@@ -81,6 +80,26 @@ def test_common_lists_of_several_domains_are_each_measured_and_the_base_once(min
         assert len({r.prompt_id for r in found}) == len(found) == 4 * len(common.prompts)
     # Warm-up, window and overrun: once per own list and once for each common list, for both adapters together.
     assert sum(base_runs) == 3 * (2 + 4)
+
+
+def test_a_record_is_asked_for_by_everything_it_depends_on(mini, monkeypatch):
+    row = next(row for row in mini.rows if row["name"] == "sql")
+    one = dataclasses.replace(mini, rows=(row,))
+    folders = Folders(Path("t"), Path("d"), {"sql": ROOT / row["path"]})
+
+    def digest(campaign=one):
+        asked = []
+        assert list(execute_campaign(campaign, folders, is_done=lambda *question: asked.append(question) or True)) == []
+        ((name, inputs_sha256),) = asked
+        assert name == "sql"
+        return inputs_sha256
+
+    first = digest()
+    assert digest() == first
+    assert digest(dataclasses.replace(one, phase1={**one.phase1, "max_depth": 3})) != first
+    assert digest(dataclasses.replace(one, engine={**one.engine, "dtype": "float32"})) != first
+    monkeypatch.setattr(campaign_module, "code_digest", lambda path: "of other code")
+    assert digest() != first
 
 
 def test_named_adapters_only(mini):

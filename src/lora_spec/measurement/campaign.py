@@ -13,7 +13,7 @@ from lora_spec.joins import by_adapter
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.collect import PromptSet
 from lora_spec.measurement.collectors import open_collector
-from lora_spec.provenance import sha256_of_file, sha256_of_json
+from lora_spec.provenance import code_digest, sha256_of_file, sha256_of_json
 from lora_spec.records import AcceptanceRecord
 from lora_spec.training.frozen_prompts import FrozenPrompts
 
@@ -117,7 +117,8 @@ def execute_campaign(
     served = {
         row["name"]: adapter_ref(row["name"], folders.adapters, sha256=row.get("sha256")) for row in campaign.rows
     }
-    inputs = {row["name"]: _inputs(campaign, row, served[row["name"]], folders) for row in campaign.rows}
+    shared = _shared_inputs(campaign, folders)
+    inputs = {row["name"]: shared | _own_inputs(campaign, row, served[row["name"]]) for row in campaign.rows}
     waiting = [row for row in campaign.rows if not is_done(row["name"], sha256_of_json(inputs[row["name"]]))]
     if not waiting:
         return
@@ -130,16 +131,23 @@ def execute_campaign(
             yield record, {"engine": engine.describe() | names, "inputs_sha256": sha256_of_json(inputs[name])}
 
 
-def _inputs(campaign: Campaign, row: Mapping[str, Any], adapter: AdapterRef, folders: Folders) -> dict[str, Any]:
-    """Return everything that a record depends on, as hashes and settings."""
+def _shared_inputs(campaign: Campaign, folders: Folders) -> dict[str, Any]:
+    """Return what all records depend on: the models, the settings, and the code that measures."""
     models = [folders.target, folders.drafter, *filter(None, [folders.early_drafter])]
-    prompts = [[p.prompt_set, p.role, p.sha256, p.max_tokens] for p in campaign.prompts_for(row)]
     return {
-        "adapter_sha256": sha256_of_file(Path(adapter.path) / "adapter_model.safetensors"),
         "models": [sha256_of_file(path) for folder in models for path in sorted(folder.glob("*.safetensors"))],
-        "prompts": prompts,
         "settings": {key: campaign.phase1[key] for key in (*COUNTED_KEYS, "counting")},
         "engine": dict(campaign.engine),
+        # Records outlive a run: without this, changed code would be said to have measured what it did not.
+        "code": code_digest(Path(__file__)),
+    }
+
+
+def _own_inputs(campaign: Campaign, row: Mapping[str, Any], adapter: AdapterRef) -> dict[str, Any]:
+    """Return what one adapter's record depends on beside them: its weights and its prompts."""
+    return {
+        "adapter_sha256": sha256_of_file(Path(adapter.path) / "adapter_model.safetensors"),
+        "prompts": [[p.prompt_set, p.role, p.sha256, p.max_tokens] for p in campaign.prompts_for(row)],
     }
 
 
