@@ -1,12 +1,10 @@
 """Results are joined by the adapter's name and held together by its weights; a name alone proves nothing."""
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lora_spec.errors import ResultError
-from lora_spec.records import Evidence
-from lora_spec.results import Result, read_result
+from lora_spec.results import Result
 
 Item = TypeVar("Item")
 _SHOWN = 12
@@ -63,13 +61,3 @@ def check_tier(result: Result, tier: str) -> Result:
             f"{result.path}: made for tier {result.tier!r}, asked for tier {tier!r}; pass the file of that tier"
         )
     return result
-
-
-def read_tier_result(path: Path, kind: str, *, tier: str, evidence: tuple[Evidence, ...] = ("measured",)) -> Result:
-    """Return a result of one kind and tier; raises as :func:`read_result` and :func:`check_tier`."""
-    return check_tier(read_result(path, kind, evidence=evidence), tier)
-
-
-def read_payloads(paths: Iterable[Path], kind: str, *, tier: str) -> list[Any]:
-    """Return the payloads of measured results of one kind and tier."""
-    return [read_tier_result(path, kind, tier=tier).payload for path in paths]

@@ -7,9 +7,9 @@ import json
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from lora_spec.config.fields import Name
 from lora_spec.errors import LoraSpecError, ResultError
@@ -17,8 +17,8 @@ from lora_spec.joins import check_tier
 from lora_spec.records import Evidence
 from lora_spec.results import Result, read_result
 
-AdapterName = Annotated[Name, Field(max_length=120)]
-"""An adapter's name, which becomes the name of files: the config's rule, and short enough for an ending."""
+AdapterName = Name
+"""An adapter's name, which becomes the name of files, by the config's rule."""
 
 _MAX_PROBLEMS = 3
 _MAX_SHOWN_CHARACTERS = 80

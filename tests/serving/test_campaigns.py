@@ -3,25 +3,14 @@
 from pathlib import Path
 
 import pytest
+from word_campaign import ENGINE, word_prompts
 
 from lora_spec.measurement.campaign import Campaign, Folders, execute_campaign
 from lora_spec.measurement.cost_profile import profile_cost
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.records import StepTimeCell
-from lora_spec.training.frozen_prompts import FrozenPrompts
 
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
-
-ENGINE = {
-    "dtype": "float32",
-    "max_model_len": 160,
-    "max_num_seqs": 8,
-    "max_lora_rank": 8,
-    "enforce_eager": True,
-    "kv_cache_gib": 1,
-    "num_threads": 1,
-}
-
 
 COUNTING = {
     "weights": "lora",
@@ -30,11 +19,6 @@ COUNTING = {
     "max_num_seqs": 16,
     "num_live_prompts": 6,
 }
-
-
-def _prompts(prompt_set, domain):
-    words = tuple(" ".join(f"w{(7 * i + 3 * j) % 190}" for j in range(4 + i)) for i in range(6))
-    return FrozenPrompts(prompt_set, "evaluation", domain, words, 20, 0.0, "CC0-1.0", f"{domain}-hash")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +33,7 @@ def campaign():
             "num_warmup_prompts": 1,
             "counting": COUNTING,
         },
-        prompts=(_prompts("own", "words"), _prompts("common", "chat")),
+        prompts=(word_prompts("own", "words"), word_prompts("common", "chat")),
         engine=ENGINE,
         pair={role: {"name": role, "source": {"kind": "shipped"}} for role in ("target", "drafter")},
     )

@@ -7,26 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from word_campaign import ENGINE, word_prompts
 
 from lora_spec.engines import GenerationRequest, open_engine
 from lora_spec.engines.ngram_replay import drafted_by_lookup
 from lora_spec.measurement.campaign import Campaign, Folders, execute_campaign
 from lora_spec.measurement.record_store import collect_into
 from lora_spec.measurement.record_table import read_records
-from lora_spec.training.frozen_prompts import FrozenPrompts
 from lora_spec.training.merged import merged_weights
 
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
-
-ENGINE = {
-    "dtype": "float32",
-    "max_model_len": 160,
-    "max_num_seqs": 8,
-    "max_lora_rank": 8,
-    "enforce_eager": True,
-    "kv_cache_gib": 1,
-    "num_threads": 1,
-}
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +62,6 @@ def _greedy(weights, target, prompts, texts):
     return found
 
 
-def _prompts(prompt_set, domain):
-    words = tuple(" ".join(f"w{(7 * i + 3 * j) % 190}" for j in range(4 + i)) for i in range(6))
-    return FrozenPrompts(prompt_set, "evaluation", domain, words, 20, 0.0, "CC0-1.0", f"{domain}-hash")
-
-
 @pytest.fixture(scope="module")
 def campaign():
     counting = {"weights": "merged", "drafters": ["final", "ngram"], "is_base_text_rescored": True, "max_num_seqs": 16}
@@ -90,7 +75,7 @@ def campaign():
             "num_warmup_prompts": 1,
             "counting": {**counting, "num_live_prompts": 6},
         },
-        prompts=(_prompts("own", "words"), _prompts("common", "chat")),
+        prompts=(word_prompts("own", "words"), word_prompts("common", "chat")),
         engine=ENGINE,
         pair={role: {"name": role, "source": {"kind": "shipped"}} for role in ("target", "drafter")},
     )

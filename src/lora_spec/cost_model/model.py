@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.errors import ConfigError, ResultError
+from lora_spec.percentiles import percentile_interval
 from lora_spec.records import AcceptanceEstimate, Interval
 
 Array = NDArray[np.float64]
@@ -129,7 +130,7 @@ class CostModel:
     ) -> CostEstimate:
         """Return T_K(B) with its bootstrap interval."""
         median, draws = self._times(num_speculative_tokens, batch_size)
-        interval = _percentile_interval(median, draws, level)
+        interval = percentile_interval(median, draws, level)
         return self._estimate(interval, num_speculative_tokens, batch_size, unit="ms per step")
 
     def step_time_draws(self, num_speculative_tokens: int, batch_size: float, *, num_draws: int) -> tuple[float, Array]:
@@ -143,7 +144,7 @@ class CostModel:
         """Return T_0(B) / T_K(B), from paired draws."""
         off, off_draws = self._times(0, batch_size)
         on, on_draws = self._times(num_speculative_tokens, batch_size)
-        return _percentile_interval(off / on, off_draws / on_draws, level)
+        return percentile_interval(off / on, off_draws / on_draws, level)
 
     def speedup(
         self,
@@ -172,7 +173,7 @@ class CostModel:
     ) -> CostEstimate:
         """Return B * E_K / T_K(B) in tokens per second, interval by bounds as in :meth:`speedup`."""
         median, draws = self._times(num_speculative_tokens, batch_size)
-        per_second = _percentile_interval(1e3 * batch_size / median, 1e3 * batch_size / draws, time_level)
+        per_second = percentile_interval(1e3 * batch_size / median, 1e3 * batch_size / draws, time_level)
         interval = _product(acceptance.acceptance_length(num_speculative_tokens), per_second)
         return self._estimate(interval, num_speculative_tokens, batch_size, unit="tokens per second")
 
@@ -236,12 +237,6 @@ def _integers(values: Sequence[Any]) -> tuple[int, ...]:
     if not all(type(value) is int for value in values):
         raise TypeError(f"{values!r} holds something else than whole numbers")
     return tuple(values)
-
-
-def _percentile_interval(estimate: float, draws: Array, level: float) -> Interval:
-    """Return the percentile interval, stretched where needed to hold the estimate."""
-    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(estimate, min(float(lower), estimate), max(float(upper), estimate), level)
 
 
 def _product(left: Interval, right: Interval) -> Interval:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.errors import ConfigError
+from lora_spec.percentiles import percentile_interval
 from lora_spec.records import Interval
 
 Array = NDArray[np.float64]
@@ -57,8 +58,7 @@ def bootstrap_interval(
             draws.append(value)
     if estimate is None or len(draws) <= num_draws / 2:
         return None
-    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(estimate, min(float(lower), estimate), max(float(upper), estimate), level)
+    return percentile_interval(estimate, draws, level)
 
 
 def coverage(intervals: Sequence[Interval], measured: Sequence[float], *, level: float) -> Interval:

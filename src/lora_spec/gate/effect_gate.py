@@ -22,6 +22,7 @@ from lora_spec.measurement.pooled_effect import (
     paired_counts_of,
     pooled_loss,
 )
+from lora_spec.percentiles import percentile_interval
 from lora_spec.records import AcceptanceRecord, Interval
 
 Answer = Literal["GO", "INVESTIGATE", "STOP"]
@@ -154,8 +155,7 @@ def goodput_loss_of(
         best.append(rates[best_depth])
     (kept_estimate, kept_draws), (best_estimate, best_draws) = (_total(part) for part in (kept, best))
     estimate, values = 1 - kept_estimate / best_estimate, 1 - kept_draws / best_draws
-    lower, upper = np.quantile(values, [(1 - rule.level) / 2, (1 + rule.level) / 2])
-    return Interval.around(estimate, float(lower), float(upper), rule.level)
+    return percentile_interval(estimate, values, rule.level)
 
 
 def _total(parts: Sequence[tuple[float, Array]]) -> tuple[float, Array]:

@@ -11,13 +11,11 @@ from lora_spec.engines import AdapterRef, Engine
 from lora_spec.errors import MeasurementError
 from lora_spec.joins import by_adapter
 from lora_spec.measurement.acceptance import Prompt
-from lora_spec.measurement.collect import PromptSet
+from lora_spec.measurement.collect import COUNTED_KEYS, PromptSet
 from lora_spec.measurement.collectors import open_collector
 from lora_spec.provenance import code_digest, sha256_of_file, sha256_of_json
 from lora_spec.records import AcceptanceRecord
 from lora_spec.training.frozen_prompts import FrozenPrompts
-
-COUNTED_KEYS = ("num_speculative_tokens", "max_depth", "min_drafts", "num_warmup_prompts")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ replay the texts, which gives the counts at every depth.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,6 +44,15 @@ class CollectSettings:
     max_depth: int
     min_drafts: int
     num_warmup_prompts: int
+
+    @classmethod
+    def of_phase1(cls, phase1: Mapping[str, Any]) -> "CollectSettings":
+        """Return the settings in ``phase1_measurement.yaml``."""
+        return cls(**{key: phase1[key] for key in COUNTED_KEYS})
+
+
+COUNTED_KEYS = tuple(field.name for field in fields(CollectSettings))
+"""What counting reads of ``phase1_measurement.yaml`` beside its ``counting`` block."""
 
 
 class Rescorer(Protocol):
@@ -181,6 +190,7 @@ class MergedCollector(Collector):
         super().__init__(engine, drafters, settings)
         self._weights_of = weights_of
         self._rescorer = rescorer
+        self._drafted_on_base: dict[str, list[np.ndarray]] = {}
 
     def _serve(self, adapter: AdapterRef | None) -> None:
         self._engine.reload_weights(self._weights_of(adapter))
@@ -218,9 +228,12 @@ class MergedCollector(Collector):
         drafter = self._drafters["final"]
         if self._rescorer is None or not isinstance(drafter, MatchReplayer):
             return []
+        # Neither the base's texts nor the drafter change from adapter to adapter.
+        if prompt_set.sha256 not in self._drafted_on_base:
+            self._drafted_on_base[prompt_set.sha256] = drafter.first_choices(base_texts)
         pairs = zip(
             base_texts,
-            drafter.first_choices(base_texts),
+            self._drafted_on_base[prompt_set.sha256],
             self._rescorer.first_choices(base_texts),
             strict=True,
         )

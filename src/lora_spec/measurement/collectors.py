@@ -32,9 +32,7 @@ def open_collector(campaign: _Campaign, folders: _Folders) -> Iterator[tuple[Eng
         The early drafter is to be replayed and its folder is not given.
     """
     phase1, counting = campaign.phase1, campaign.phase1["counting"]
-    settings = CollectSettings(
-        **{key: phase1[key] for key in ("num_speculative_tokens", "max_depth", "min_drafts", "num_warmup_prompts")}
-    )
+    settings = CollectSettings.of_phase1(phase1)
     if counting["weights"] == "lora":
         with _lora_engine(campaign, folders) as engine:
             yield engine, LoraCollector(engine, _drafters(campaign, folders), settings)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from lora_spec.errors import MeasurementError
+from lora_spec.percentiles import percentile_interval
 from lora_spec.records import AcceptanceEstimate, Arm, Interval, PromptRecord
 
 
@@ -165,6 +166,4 @@ def _bootstrap(
     num_prompts = len(table)
     weights = np.random.default_rng(seed).multinomial(num_prompts, np.full(num_prompts, 1 / num_prompts), num_bootstrap)
     draws = statistic(weights @ table)
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    lower, upper = np.quantile(draws, tails)
-    return Interval.around(float(statistic(table.sum(axis=0)[None])[0]), float(lower), float(upper), level)
+    return percentile_interval(float(statistic(table.sum(axis=0)[None])[0]), draws, level)

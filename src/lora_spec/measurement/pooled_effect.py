@@ -13,6 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.effect import paired_counts
+from lora_spec.percentiles import percentile_interval
 from lora_spec.records import AcceptanceRecord, Interval
 
 Array = NDArray[np.float64]
@@ -106,10 +107,7 @@ def _effect(
         names = ", ".join(counts.adapter for counts in group)
         raise MeasurementError(f"{names}: some resamples hold no base acceptance or no drafts; measure more prompts")
     estimate, values = float(statistic(total[None])[0]), statistic(drawn)
-    lower, upper = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return Effect(
-        Interval.around(estimate, float(lower), float(upper), level), _p_value(values), _detectable(values, level)
-    )
+    return Effect(percentile_interval(estimate, values, level), _p_value(values), _detectable(values, level))
 
 
 def _p_value(values: Array) -> float:
