@@ -8,7 +8,7 @@ Reference: Thompson 1968, "Regular expression search algorithm".
 
 import re
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from lora_spec.adapter.effort import Effort, NotEvaluableError
 
@@ -20,13 +20,19 @@ _ANCHORS = {"^": "start", "$": "end", "\\A": "start", "\\Z": "end", "\\b": "boun
 _GROUP_START = r"\((?:\?:|\?P<[A-Za-z_]\w*>|(?!\?))"
 
 
-@dataclass
 class _Node:
     """A state: either consumes one character, or moves on freely (if its anchor holds)."""
 
-    accepts: re.Pattern[str] | str | None = None
-    anchor: str | None = None
-    targets: list[int] = field(default_factory=list)
+    def __init__(
+        self,
+        *,
+        accepts: re.Pattern[str] | str | None = None,
+        anchor: str | None = None,
+        targets: Iterable[int] = (),
+    ) -> None:
+        self.accepts = accepts
+        self.anchor = anchor
+        self.targets = list(targets)
 
 
 class _Compiler:

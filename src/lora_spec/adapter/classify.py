@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from lora_spec.adapter import foreign
 from lora_spec.adapter.config import LoraSettings
@@ -47,25 +46,25 @@ _SAVED_MODULE = r"\.modules_to_save\."
 _FREQUENCIES = r"(?:^|\.)(?:original_)?inv_freq$"
 
 
-@dataclass
 class FactorPair:
     """The factors of one module as the file holds them; either may be missing, or of another kind than its partner."""
 
-    module: str
-    a: TensorEntry | None = None
-    b: TensorEntry | None = None
-    is_embedding: bool = False
-    is_mixed: bool = False
+    def __init__(self, module: str, *, is_embedding: bool = False) -> None:
+        self.module = module
+        self.a: TensorEntry | None = None
+        self.b: TensorEntry | None = None
+        self.is_embedding = is_embedding
+        self.is_mixed = False
 
 
-@dataclass
 class Classified:
     """All tensors of an adapter in their places."""
 
-    pairs: dict[str, FactorPair] = field(default_factory=dict)
-    magnitudes: dict[str, TensorEntry] = field(default_factory=dict)
-    biases: dict[str, TensorEntry] = field(default_factory=dict)
-    others: list[TensorEntry] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.pairs: dict[str, FactorPair] = {}
+        self.magnitudes: dict[str, TensorEntry] = {}
+        self.biases: dict[str, TensorEntry] = {}
+        self.others: list[TensorEntry] = []
 
 
 def classify_tensors(entries: Iterable[TensorEntry], settings: LoraSettings, findings: Findings) -> Classified:

@@ -4,9 +4,8 @@ Nothing that a config names (paths, classes, models) is opened, downloaded or im
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from lora_spec.adapter import config_fields as fields
 from lora_spec.adapter.files import RegularFile
@@ -23,10 +22,7 @@ DEFAULT_RANK = 8
 DEFAULT_ALPHA = 8
 
 
-@dataclass(frozen=True)
-class LoraSettings:
-    """What a config says about ranks, scales and modules; None where it says something impossible."""
-
+class _Settings(NamedTuple):
     rank: int | None
     alpha: float | None
     use_rslora: bool
@@ -38,7 +34,11 @@ class LoraSettings:
     token_indices: Mapping[str, int]
     task_type: str
     is_block_diagonal: bool
-    raw: Mapping[str, Any] = field(repr=False)
+    raw: Mapping[str, Any]
+
+
+class LoraSettings(_Settings):
+    """What a config says about ranks, scales and modules; None where it says something impossible."""
 
     @cached_property
     def parameters_by_parent(self) -> dict[str, tuple[str, ...]]:

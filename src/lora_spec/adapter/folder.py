@@ -2,9 +2,9 @@
 
 import os
 import re
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from lora_spec.adapter import foreign
 from lora_spec.adapter.findings import Findings
@@ -19,8 +19,7 @@ _MAX_FOLDERS_SEARCHED = 500
 _NEW_EMBEDDINGS = "new_embeddings.safetensors"
 
 
-@dataclass(frozen=True)
-class Folder:
+class Folder(NamedTuple):
     """The names in an adapter folder; the first of them only, if ``is_cut``."""
 
     path: Path

@@ -1,9 +1,8 @@
 """What an inspection found: one adapter, its modules, and the JSON object of the contract."""
 
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lora_spec.adapter.findings import Findings
 from lora_spec.errors import AdapterError
@@ -17,8 +16,7 @@ SCHEMA_VERSION = "1"
 _WORDS_SHOWN = 8
 
 
-@dataclass(frozen=True)
-class InspectedModule:
+class InspectedModule(NamedTuple):
     """One update scale * B @ A as inspected.
 
     Parameters
@@ -45,7 +43,7 @@ class InspectedModule:
     key_b: str = ""
     is_embedding: bool = False
     is_stacked: bool = False
-    singular_values: "NDArray[np.float64] | None" = field(default=None, repr=False, compare=False)
+    singular_values: "NDArray[np.float64] | None" = None
 
     @property
     def fro_norm(self) -> float | None:
@@ -77,8 +75,7 @@ class InspectedModule:
         }
 
 
-@dataclass(frozen=True)
-class Inspection:
+class Inspection(NamedTuple):
     """What an inspection found: status, codes, one message, and the modules where they could be read.
 
     ``other_names`` are those of the tensors that are no factors.
@@ -92,9 +89,9 @@ class Inspection:
     is_header_only: bool
     num_bytes: int
     file_names: tuple[str, ...]
-    config: dict[str, Any] = field(repr=False)
-    findings: Findings = field(repr=False, compare=False)
-    other_names: tuple[str, ...] = field(default=(), repr=False)
+    config: dict[str, Any]
+    findings: Findings
+    other_names: tuple[str, ...] = ()
 
     @property
     def total_fro_norm(self) -> float | None:

@@ -6,9 +6,8 @@ factors, measure. Each step records what it finds; only a missing step before it
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lora_spec.adapter.classify import Classified, classify_tensors
 from lora_spec.adapter.config import LoraSettings, interpret_config, is_mlx_config, read_config
@@ -23,8 +22,7 @@ from lora_spec.adapter.shards import WeightFiles, open_weights
 from lora_spec.errors import AdapterError
 
 
-@dataclass
-class OpenAdapter:
+class OpenAdapter(NamedTuple):
     """An adapter whose headers and config are read; its files are open, its values not yet read."""
 
     folder: Folder
@@ -56,10 +54,10 @@ def open_adapter(path: Path) -> Iterator[OpenAdapter]:
         if not (folder.has_config and folder.has_weights) and not is_foreign_config:
             explain_missing(folder, findings)
         note_other_files(folder, used, findings)
-        opened = OpenAdapter(folder, config, settings, weights, Classified(), [], findings)
+        classified, modules = Classified(), []
         if settings is not None and folder.has_weights and not _is_unreadable(findings):
-            _read_structure(opened, settings)
-        yield opened
+            classified, modules = _read_structure(weights, settings, findings)
+        yield OpenAdapter(folder, config, settings, weights, classified, modules, findings)
 
 
 def _read_settings(
@@ -93,21 +91,21 @@ def _is_header_duplicate(findings: Findings) -> bool:
     return "E_DUPLICATE_KEY" in findings.codes
 
 
-def _read_structure(opened: OpenAdapter, settings: LoraSettings) -> None:
-    findings, entries = opened.findings, opened.weights.entries
-    if not entries:
+def _read_structure(
+    weights: WeightFiles, settings: LoraSettings, findings: Findings
+) -> tuple[Classified, list[Module]]:
+    if not weights.entries:
         what = "holds no tensors (saved under ZeRO-3 without gathering?); gather the weights and save again"
-        findings.add("E_EMPTY_ADAPTER", opened.weights.files[0].name if opened.weights.files else "", what)
-        return
-    opened.classified = classify_tensors(entries, settings, findings)
-    if not opened.classified.pairs and not {"E_MLX_FORMAT", "E_UNSUPPORTED_FORMAT", "E_KEYS_MANGLED"} & set(
-        findings.codes
-    ):
-        findings.add("E_EMPTY_ADAPTER", opened.weights.files[0].name, "holds no LoRA factors at all")
-    opened.modules = build_modules(opened.classified, settings, findings)
-    check_declared(opened.classified.pairs, settings, findings)
-    check_layers(opened.classified.pairs, findings)
-    check_token_rows(opened.classified, settings, findings)
+        findings.add("E_EMPTY_ADAPTER", weights.files[0].name if weights.files else "", what)
+        return Classified(), []
+    found = classify_tensors(weights.entries, settings, findings)
+    if not found.pairs and not {"E_MLX_FORMAT", "E_UNSUPPORTED_FORMAT", "E_KEYS_MANGLED"} & set(findings.codes):
+        findings.add("E_EMPTY_ADAPTER", weights.files[0].name, "holds no LoRA factors at all")
+    modules = build_modules(found, settings, findings)
+    check_declared(found.pairs, settings, findings)
+    check_layers(found.pairs, findings)
+    check_token_rows(found, settings, findings)
+    return found, modules
 
 
 def inspect_adapter(path: Path, *, header_only: bool = False) -> Inspection:

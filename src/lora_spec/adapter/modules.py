@@ -1,8 +1,7 @@
 """Pair the factors of each module; find rank, scale and layout, or the code of why there are none."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lora_spec.adapter.classify import Classified, FactorPair
 from lora_spec.adapter.config import LoraSettings
@@ -17,8 +16,7 @@ from lora_spec.printing import printable
 Layout = Literal["plain", "expert_rows", "expert_batch"]
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(NamedTuple):
     """One module's update scale * B @ A: where its factors lie, before any value is read.
 
     Parameters
@@ -63,8 +61,7 @@ class Module:
         return place[0] if place else None
 
 
-@dataclass(frozen=True)
-class _Shape:
+class _Shape(NamedTuple):
     layout: Layout
     rank: int
     in_features: int

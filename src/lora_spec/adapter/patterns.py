@@ -3,7 +3,6 @@
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from lora_spec.adapter.automaton import Automaton
@@ -88,18 +87,16 @@ def is_regular_expression(pattern: str) -> bool:
     return True
 
 
-@dataclass
 class PatternTable:
     """``rank_pattern`` or ``alpha_pattern``: values by pattern, the first that applies wins.
 
     A key K applies to a module if ``(.*\\.)?(K)$`` matches its name from the start.
     """
 
-    values: Mapping[str, float]
-    used: set[str] = field(default_factory=set)
-    not_evaluable: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, values: Mapping[str, float]) -> None:
+        self.values = values
+        self.used: set[str] = set()
+        self.not_evaluable: dict[str, str] = {}
         self._order = {key: place for place, key in enumerate(self.values)}
         self._plain = _PlainKeys(key for key in self.values if re.fullmatch(_PLAIN, key))
         self._automata: dict[str, Automaton] = {}

@@ -47,7 +47,8 @@ def build_parser(chosen: str | None) -> Parser:
         epilog="exit status: 0 verdict or ok, 3 abstain, 2 wrong input or usage, 1 a failed run",
     )
     parser.add_argument("--version", action="store_true", help="print the version and leave")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    # With a prog argparse need not format a usage for it now, which would import shutil and its compressors.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog)
     for name, command in COMMANDS.items():
         sub = commands.add_parser(name, help=command.help, description=command.help)
         if name == chosen:

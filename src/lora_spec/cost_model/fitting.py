@@ -1,4 +1,4 @@
-"""From step-time cells to a cost model: medians, and a bootstrap over trials and the steps within them."""
+"""From step-time cells to a cost model: drift taken out, cells pulled to the line of parts, bootstrap over trials."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.cost_model.model import CostModel
+from lora_spec.cost_model.parts import PART_NAMES, fit_parts, parts_design
 from lora_spec.errors import MeasurementError
 from lora_spec.records import StepTimeCell
 
 Array = NDArray[np.float64]
 Grid = Mapping[tuple[int, int], Mapping[int, Array]]
+
+_POLISH_SWEEPS = 10
+_LEAST_VARIANCE = 1e-18  # of a logarithm: steps that never differ are known exactly
 
 
 def fit_cost_model(
@@ -20,9 +24,17 @@ def fit_cost_model(
 ) -> CostModel:
     """Return the cost model of one engine at one LoRA rank.
 
-    A cell's time is the median over trials of the trials' medians. A draw resamples the trials, with one choice for
-    all cells since trials are interleaved, and then the steps within each. With three trials such an interval is
-    too narrow rather than too wide; that is why the trials are counted in ``context``.
+    1. A trial's median step per cell, as a logarithm; what all cells of a trial share (a slow minute of the machine)
+       is taken out by median polish, and comes back in the end as an uncertainty that all cells share.
+    2. A cell's time is the Hodges-Lehmann estimate over trials (the median of all pairwise means): nearly as sharp
+       as the mean, and deaf to single bad trials.
+    3. The parts of a step (:mod:`lora_spec.cost_model.parts`) are fitted to all cells. Each cell is pulled to that
+       line as far as the noise warrants: with misfit variance t^2 (what the residuals exceed the noise by) and noise
+       variance s^2 it keeps the share t^2 / (t^2 + s^2) of its distance (empirical Bayes, Efron and Morris 1973).
+       Where the line is right all cells share their strength; where it is wrong they stand for themselves.
+    4. A draw resamples the trials, with one choice for all cells since trials are interleaved, and the steps within
+       each, and goes through 2 and 3 again. With three trials such an interval is too narrow rather than too wide;
+       that is why the trials are counted in ``context``.
 
     Parameters
     ----------
@@ -41,21 +53,106 @@ def fit_cost_model(
         )
     grid, trials = _grid(cells)
     depths, batch_sizes = sorted({k for k, _ in grid}), sorted({b for _, b in grid})
-    medians = _cell_medians(grid, depths, batch_sizes, trials)
+    rng = np.random.default_rng(seed)
+    logs = np.log(_trial_medians(grid, depths, batch_sizes, trials))
+    drift = _drift(logs)
+    chosen = rng.integers(len(trials), size=(num_draws, len(trials)))
+    drawn = _drawn(grid, depths, batch_sizes, trials, drift=drift, chosen=chosen, rng=rng)
+    estimate, draws = _hodges_lehmann(logs - drift[:, None, None]), _hodges_lehmann(drawn)
+    shared_drift = np.median(drift[chosen], axis=1)[:, None, None]  # relative to the middle trial, which has none
+    design = parts_design(depths, batch_sizes)
+    parts, misfit_variance, kept = _pull(estimate, draws, design, num_trials=len(trials))
     context = {
         "lora_rank": ranks.pop(),
         "num_context_tokens": sorted({cell.num_context_tokens for cell in cells}),
         "num_trials": len(trials),
         "max_load": max(max(cell.load_before, cell.load_after) for cell in cells),
+        "parts": dict(zip(PART_NAMES, parts.tolist(), strict=True)),
+        "relative_misfit": None if misfit_variance is None else float(np.sqrt(misfit_variance)),
         "engine": dict(engine or {}),
     }
     return CostModel(
         depths=tuple(depths),
         batch_sizes=tuple(batch_sizes),
-        median_ms=np.median(medians, axis=0),
-        draws_ms=_draws(grid, depths, batch_sizes, trials, num_draws=num_draws, seed=seed),
+        median_ms=_pulled(estimate[None], design, kept)[0],
+        draws_ms=_pulled(draws, design, kept) * np.exp(_unkept_noise(draws, kept, rng) + shared_drift),
         context=context,
     )
+
+
+def _trial_medians(grid: Grid, depths: Sequence[int], batch_sizes: Sequence[int], trials: Sequence[int]) -> Array:
+    """Return the median step of every trial and cell; shape ``(trials, K, B)``."""
+    return np.array([[[np.median(grid[k, b][trial]) for b in batch_sizes] for k in depths] for trial in trials])
+
+
+def _drift(logs: Array) -> Array:
+    """Return what all cells of a trial share, relative to the middle trial; shape ``(trials,)``.
+
+    Reference: Tukey 1977, "Exploratory Data Analysis", median polish.
+    """
+    cells, drift = np.median(logs, axis=0), np.zeros(len(logs))
+    for _ in range(_POLISH_SWEEPS):
+        drift = np.median((logs - cells).reshape(len(logs), -1), axis=1)
+        drift -= np.median(drift)
+        cells = np.median(logs - drift[:, None, None], axis=0)
+    return drift
+
+
+def _hodges_lehmann(logs: Array) -> Array:
+    """Return the median of pairwise means over the third axis from the end: the trials."""
+    first, second = np.triu_indices(logs.shape[-3])
+    return np.median((logs[..., first, :, :] + logs[..., second, :, :]) / 2, axis=-3)
+
+
+def _drawn(
+    grid: Grid,
+    depths: Sequence[int],
+    batch_sizes: Sequence[int],
+    trials: Sequence[int],
+    *,
+    drift: Array,
+    chosen: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> Array:
+    """Return the chosen trials, steps resampled and without drift, shape ``(num_draws, trials, K, B)``, as logs."""
+    drawn = np.empty((*chosen.shape, len(depths), len(batch_sizes)))
+    for i, depth in enumerate(depths):
+        for j, batch_size in enumerate(batch_sizes):
+            for position, trial in enumerate(trials):
+                steps = grid[depth, batch_size][trial]
+                hits = np.nonzero(chosen == position)
+                picks = rng.integers(len(steps), size=(len(hits[0]), len(steps)))
+                drawn[(*hits, i, j)] = np.log(np.median(steps[picks], axis=1)) - drift[position]
+    return drawn
+
+
+def _pull(estimate: Array, draws: Array, design: Array, *, num_trials: int) -> tuple[Array, float | None, Array]:
+    """Return the parts, the variance of the misfit (None where it cannot be told), and the share each cell keeps."""
+    parts = fit_parts(np.exp(estimate), design)
+    num_free = estimate.size - np.linalg.matrix_rank(design)
+    # The bootstrap's variance is that of n trials with divisor n.
+    noise = draws.var(axis=0) * num_trials / max(1, num_trials - 1) if len(draws) > 1 else np.zeros(estimate.shape)
+    if num_free < 1:
+        return parts, None, np.ones(estimate.shape)
+    residual = estimate - np.log(design @ parts).reshape(estimate.shape)
+    misfit = max(0.0, float((residual**2).sum() / num_free - noise.mean()))
+    return parts, misfit, misfit / (misfit + np.maximum(noise, _LEAST_VARIANCE))
+
+
+def _pulled(logs: Array, design: Array, kept: Array) -> Array:
+    """Return times in ms, shape ``(num, K, B)``, each keeping its share of the distance to its own line of parts."""
+    times = np.exp(logs)
+    lines = np.array([(design @ fit_parts(one, design)).reshape(one.shape) for one in times])
+    return lines * (times / lines) ** kept
+
+
+def _unkept_noise(draws: Array, kept: Array, rng: np.random.Generator) -> Array:
+    """Return what pulling takes from a cell's uncertainty beyond its due, as logarithms of the draws' shape.
+
+    A pulled cell is uncertain by kept * s^2, resampled ones vary by kept^2 * s^2 only.
+    """
+    spread = np.sqrt(kept * (1 - kept) * draws.var(axis=0))
+    return spread * rng.standard_normal(draws.shape)
 
 
 def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
@@ -80,28 +177,3 @@ def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
                 )
     grid = {cell: {trial: np.array(values) for trial, values in found.items()} for cell, found in steps.items()}
     return grid, trials
-
-
-def _cell_medians(grid: Grid, depths: Sequence[int], batch_sizes: Sequence[int], trials: Sequence[int]) -> Array:
-    """Return the median step of every trial and cell; shape ``(trials, K, B)``."""
-    return np.array([[[np.median(grid[k, b][trial]) for b in batch_sizes] for k in depths] for trial in trials])
-
-
-def _draws(
-    grid: Grid, depths: Sequence[int], batch_sizes: Sequence[int], trials: Sequence[int], *, num_draws: int, seed: int
-) -> Array:
-    """Return bootstrap draws of the cells' times; shape ``(num_draws, K, B)``."""
-    rng = np.random.default_rng(seed)
-    chosen = rng.integers(len(trials), size=(num_draws, len(trials)))
-    draws = np.empty((num_draws, len(depths), len(batch_sizes)))
-    for i, depth in enumerate(depths):
-        for j, batch_size in enumerate(batch_sizes):
-            medians = np.empty((num_draws, len(trials)))
-            for position, trial in enumerate(trials):
-                steps = grid[depth, batch_size][trial]
-                for place in range(len(trials)):
-                    hits = np.flatnonzero(chosen[:, place] == position)
-                    picks = rng.integers(len(steps), size=(len(hits), len(steps)))
-                    medians[hits, place] = np.median(steps[picks], axis=1)
-            draws[:, i, j] = np.median(medians, axis=1)
-    return draws

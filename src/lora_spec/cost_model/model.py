@@ -35,17 +35,18 @@ class CostEstimate:
 
 @dataclass(frozen=True, eq=False)
 class CostModel:
-    """T_K(B): the measured cells as they are, and between them the line c0(K) + c1(K) * B.
+    """T_K(B): at measured cells their estimates, and between them the line c0(K) + c1(K) * B.
 
     A step reads all weights once (c0) and works for every request (c1), so it is linear in the batch until an
-    engine pads or saturates. The line is fitted to the cells by least squares, once for the medians and once for
+    engine pads or saturates. The line is fitted to the cells by least squares, once for the estimates and once for
     every bootstrap draw. Draws are shared by all cells (trials are resampled together), so that a slow hour of the
     machine cancels in T_0 / T_K.
 
     Parameters
     ----------
     median_ms
-        Shape ``(num_depths, num_batch_sizes)``.
+        The cells' estimates (medians over trials, see :mod:`lora_spec.cost_model.fitting`), shape
+        ``(num_depths, num_batch_sizes)``.
     draws_ms
         Bootstrap draws of the same, shape ``(num_draws, num_depths, num_batch_sizes)``.
     context

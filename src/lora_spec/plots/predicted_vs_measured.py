@@ -25,7 +25,8 @@ from lora_spec.plots.style import (
 )
 from lora_spec.records import Mode
 
-_MAX_LABELS = 6  # per facet, worst predictions first
+_MAX_LABELS = 6  # per facet with many adapters, worst predictions first
+_MAX_ALL_LABELLED = 8  # adapters in a facet that still leave room to name each
 _POINTS_PER_LINE = 40  # that a label must not cover
 
 
@@ -105,7 +106,8 @@ def _summary(part: pd.DataFrame) -> str:
 def _label_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> None:
     shown = part.dropna(subset=["predicted"])
     error = (shown["predicted"] - shown["measured"]).abs()
-    worst = shown.loc[error.sort_values(ascending=False, kind="stable").index[:_MAX_LABELS]]
+    num_labels = len(shown) if len(shown) <= _MAX_ALL_LABELLED else _MAX_LABELS
+    worst = shown.loc[error.sort_values(ascending=False, kind="stable").index[:num_labels]]
     place_labels(
         ax,
         worst[["measured", "predicted"]].to_numpy(float),

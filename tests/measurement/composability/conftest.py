@@ -1,5 +1,6 @@
 """A plan on the mini tier's shipped adapters, and a runner whose cells are a stand-in program."""
 
+import dataclasses
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,7 +20,10 @@ FAKE = (sys.executable, str(Path(__file__).with_name("fake_cell.py")))
 
 @pytest.fixture(scope="session")
 def tier():
-    return load_tier(ROOT, "mini")
+    """Return the mini tier with both cache tests: it runs one of them only, to save a start of the engine."""
+    mini = load_tier(ROOT, "mini")
+    both = mini.phase0_runtime.model_copy(update={"cache_tests": ("coming_and_going", "reregistration")})
+    return dataclasses.replace(mini, phase0_runtime=both)
 
 
 @pytest.fixture(scope="session")
