@@ -7,6 +7,7 @@ Source: the format section of the safetensors README, and the validation in its 
 """
 
 import json
+import math
 import re
 import struct
 from typing import Any, NamedTuple
@@ -46,10 +47,7 @@ class TensorEntry(NamedTuple):
     @property
     def num_elements(self) -> int:
         """Return the product of the shape; 1 for a scalar."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
 
 class HeaderError(AdapterError):
@@ -215,13 +213,7 @@ def _entry(name: str, raw: bytearray, at: int) -> tuple[TensorEntry, int]:
     if not found:
         raise StrictJsonError(f"tensor {printable(name)} has no description")
     try:
-        fields = json.loads(
-            found.group().decode("utf-8"),
-            object_pairs_hook=refuse_repeated_keys,
-            parse_constant=_refuse_number,
-            parse_int=_size,
-            parse_float=_refuse_number,
-        )
+        fields = _ENTRY_DECODER.decode(found.group().decode("utf-8"))
     except StrictJsonError as err:
         raise StrictJsonError(f"tensor {printable(name)}: {err}") from err
     except UnicodeDecodeError as err:
@@ -241,21 +233,32 @@ def _refuse_number(word: str) -> None:
     raise StrictJsonError(f"{word[:24]} is no size")
 
 
+# One decoder for all entries: json.loads with hooks would make one for each.
+_NUMBERS = {"parse_int": _size, "parse_float": _refuse_number, "parse_constant": _refuse_number}
+_ENTRY_DECODER = json.JSONDecoder(object_pairs_hook=refuse_repeated_keys, **_NUMBERS)
+
+
 def _checked(name: str, fields: dict[str, Any]) -> TensorEntry:
-    where = f"tensor {printable(name)}"
-    if set(fields) != _FIELDS:
-        raise StrictJsonError(f"{where}: the fields must be dtype, shape and data_offsets")
-    dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
-    if not isinstance(dtype, str) or dtype not in BITS:
-        raise StrictJsonError(f"{where}: {printable(dtype, 40)!a} is not a type name of the format")
-    if not _is_sizes(shape):
-        raise StrictJsonError(f"{where}: the shape is no list of sizes")
-    if not _is_sizes(offsets) or len(offsets) != 2:
-        raise StrictJsonError(f"{where}: data_offsets are not two byte positions")
-    entry = TensorEntry(name, dtype, tuple(shape), offsets[0], offsets[1])
+    if fault := _fault(fields):
+        raise StrictJsonError(f"tensor {printable(name)}: {fault}")
+    start, end = fields["data_offsets"]
+    entry = TensorEntry(name, fields["dtype"], tuple(fields["shape"]), start, end)
     if _bits(entry) > _MAX_U64:
-        raise StrictJsonError(f"{where}: the shape is larger than any file")
+        raise StrictJsonError(f"tensor {printable(name)}: the shape is larger than any file")
     return entry
+
+
+def _fault(fields: dict[str, Any]) -> str:
+    if fields.keys() != _FIELDS:
+        return "the fields must be dtype, shape and data_offsets"
+    dtype, offsets = fields["dtype"], fields["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in BITS:
+        return f"{printable(dtype, 40)!a} is not a type name of the format"
+    if not _is_sizes(fields["shape"]):
+        return "the shape is no list of sizes"
+    if not _is_sizes(offsets) or len(offsets) != 2:
+        return "data_offsets are not two byte positions"
+    return ""
 
 
 def _is_sizes(value: Any) -> bool:
@@ -281,10 +284,8 @@ def _check_layout(file_name: str, entries: list[TensorEntry], data_size: int) ->
     expected = 0
     for entry in sorted(entries, key=lambda entry: (entry.start, entry.end)):
         if entry.start != expected:
-            is_overlap = entry.start < expected
-            raise _misplaced(
-                file_name, entry, "overlap those of another tensor" if is_overlap else "leave a hole before them"
-            )
+            fault = "overlap those of another tensor" if entry.start < expected else "leave a hole before them"
+            raise _misplaced(file_name, entry, fault)
         expected = entry.end
     if expected > data_size:
         what = f"the file ends {expected - data_size} bytes before its data do; download it again"

@@ -3,10 +3,12 @@
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lora_spec.adapter.automaton import Automaton
 from lora_spec.adapter.effort import Effort, NotEvaluableError
+
+if TYPE_CHECKING:
+    from lora_spec.adapter.automaton import Automaton
 
 MAX_PATTERN_CHARACTERS = 1000
 _REPEATS = r"[*+]|\{(?:\d+(?:,\d*)?|,\d*)\}"
@@ -122,6 +124,8 @@ class PatternTable:
         return [key for key in self.values if key not in self.used and key not in self.not_evaluable]
 
     def _compile(self, key: str) -> None:
+        from lora_spec.adapter.automaton import Automaton  # few adapters have patterns that need one
+
         try:
             self._automata[key] = Automaton(key, self._effort)
         except NotEvaluableError as err:
@@ -191,6 +195,8 @@ class _PlainKeys:
 
 def matches_whole_name(pattern: str, names: Iterable[str]) -> dict[str, bool] | None:
     """Return for each name whether the pattern describes all of it, or None where the pattern cannot be evaluated."""
+    from lora_spec.adapter.automaton import Automaton
+
     try:
         automaton = Automaton(pattern)
         return {name: automaton.matches_whole(name) for name in names}

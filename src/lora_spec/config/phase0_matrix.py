@@ -82,7 +82,7 @@ class SelectionConfig(ConfigModel):
     )
     has_neighbours: Flag = Field(description="Also run every cell that differs from a baseline on one axis.")
     coverage_strength: Literal[0, 1, 2] = Field(
-        description="Add cells until each axis value (1), or pair of values (2), of a runnable cell is covered; 0: none."
+        description="Add cells until each axis value (1) or pair of values (2) of a runnable cell is covered; 0: none."
     )
 
     @property
