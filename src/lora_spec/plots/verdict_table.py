@@ -9,10 +9,12 @@ import pandas as pd
 from lora_spec.plots.actions import ACTION_STYLES
 from lora_spec.plots.context import WATERMARK, FigureContext, context_of
 from lora_spec.plots.schemas import VERDICT_TABLE
+from lora_spec.printing import printable
 from lora_spec.results import write_all_atomically
 
 _HEADINGS = ("adapter", "stratum", "acceptance length", "base", "measured", "speedup", "predicted", "reason")
 _MISSING = "-"
+_MAX_REASON_CHARACTERS = 1000
 _CSS = """
 body { font: 14px/1.4 sans-serif; margin: 1.5em; color: #222 }
 table { border-collapse: collapse } th, td { padding: .3em .8em; text-align: left; border-bottom: 1px solid #ddd }
@@ -69,11 +71,6 @@ def _banner(context: FigureContext) -> list[str]:
     return [WATERMARK] if context.is_synthetic else []
 
 
-def _printable(text: str) -> str:
-    """Return text without control characters: names and messages come from files that others wrote."""
-    return "".join(char if char.isprintable() else "?" for char in text)
-
-
 def _number(value: object, digits: int) -> str:
     return _MISSING if pd.isna(value) else f"{value:.{digits}f}"
 
@@ -86,14 +83,14 @@ def _cells(row: pd.Series) -> tuple[str, ...]:
     depth = row["measured_num_speculative_tokens"]
     speedup = row["speedup"]
     return (
-        _printable(row["adapter"]),
-        _printable(row["stratum"]),
+        printable(row["adapter"]),
+        printable(row["stratum"]),
         length,
         _number(row["base_acceptance_length"], 2),
         row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}"),
         _MISSING if pd.isna(speedup) else f"{_number(speedup, 2)}x",
         _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
-        _MISSING if pd.isna(row["reason"]) else _printable(row["reason"]),
+        _MISSING if pd.isna(row["reason"]) else printable(row["reason"], _MAX_REASON_CHARACTERS),
     )
 
 
