@@ -15,10 +15,10 @@ if Path.cwd().resolve() != ROOT.resolve():
     raise WorkflowError(
         f"the workflow reads and writes below its own root; run it there: cd {ROOT}"
     )
-CONFIG_KEYS = ("tier", "measurements")
+CONFIG_KEYS = ("tier", "measurements", "pool")
 if unknown := sorted(set(config) - set(CONFIG_KEYS)):
     raise WorkflowError(
-        f"--config {unknown[0]}: no such key; there are {' and '.join(CONFIG_KEYS)}"
+        f"--config {unknown[0]}: no such key; there are {', '.join(CONFIG_KEYS)}"
     )
 try:
     TIER = load_tier(ROOT, config.get("tier", "mini"))
@@ -29,6 +29,12 @@ MEASUREMENTS = config.get("measurements", TIER.models.default_measurements)
 if MEASUREMENTS not in ("fresh", "shipped"):
     raise WorkflowError(
         f"--config measurements={MEASUREMENTS}: choose fresh or shipped"
+    )
+
+POOL = config.get("pool", "all")
+if POOL not in ("all", "pilot") or (POOL == "pilot" and not TIER.adapter_pool.pilot):
+    raise WorkflowError(
+        f"--config pool={POOL}: choose all, or pilot where adapter_pool.yaml names one"
     )
 
 RUN = f"{TIER.name}-shipped" if MEASUREMENTS == "shipped" else TIER.name
@@ -62,8 +68,9 @@ ESTIMATING = (
 
 
 def adapters_with_records():
-    """Return the tier's adapters: all of them, or in a shipped run those whose records are shipped."""
-    names = TIER.adapter_pool.names
+    """Return the tier's adapters, all or its pilot; in a shipped run those of them whose records are shipped."""
+    pool = TIER.adapter_pool
+    names = pool.pilot if POOL == "pilot" else pool.names
     if MEASUREMENTS == "fresh":
         return names
     folder = ROOT / RECORDS / "acceptance"

@@ -96,10 +96,14 @@ def test_strata_follow_form_and_the_rate_of_b():
 
 def test_the_pilot_comes_first_and_is_long_enough_to_learn():
     pilot = ROWS[:12]
+    assert TIER.adapter_pool.pilot[:12] == tuple(row.name for row in pilot)
     assert Counter(row.stratum for row in pilot) == {"aggressive": 4, "moderate": 4, "benign": 2, "control": 2}
     assert {row.num_steps for row in pilot if row.stratum == "aggressive"} == {500}
     assert all(row.num_steps >= 300 for row in pilot if row in POOL)
     assert Counter(row.source for row in pilot if row.stratum == "control") == {"trained": 1, "random": 1}
+    doses = [TIER.adapter_pool.find(name) for name in TIER.adapter_pool.pilot[12:]]
+    assert all(row.source == "scaled" and row.parent in TIER.adapter_pool.pilot for row in doses)
+    assert {row.scale for row in doses} == {0.25, 0.5, 2.0, 4.0}
 
 
 def test_seeds_are_distinct_and_repeats_differ_in_nothing_else():

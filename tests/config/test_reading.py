@@ -75,6 +75,15 @@ def test_an_unknown_variant_lists_the_variants(root, edit):
     assert "'trained', 'shipped', 'hub'" in message
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["nobody"], "'nobody' is no adapter of this pool"), (["sql", "sql"], "a name stands twice")],
+)
+def test_a_pilot_names_adapters_of_its_pool_once(root, edit, names, message):
+    edit("adapter_pool", lambda data: data.update(pilot=names))
+    assert message in _load_error(root)
+
+
 @pytest.mark.parametrize("value", [True, "8", 8.5])
 def test_a_count_is_not_converted_from_something_else(root, edit, value):
     edit("adapter_pool", lambda data: data["adapters"][0].update(rank=value))

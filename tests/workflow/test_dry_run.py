@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lora_spec.config import load_tier
+
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.workflow
 
@@ -131,6 +133,8 @@ def test_figures_depend_on_measurements_and_cost(snakemake):
     [
         (["tier=huge"], "no tier 'huge'"),
         (["measurements=old"], "choose fresh or shipped"),
+        (["pool=half"], "choose all, or pilot"),
+        (["tier=mini", "pool=pilot"], "choose all, or pilot where adapter_pool.yaml names one"),
         (["tiers=mini"], "no such key"),
         (["tier=[1]"], "choose one of: cpu, mini, paper"),
     ],
@@ -140,6 +144,13 @@ def test_wrong_config_is_refused_in_one_line(snakemake, flags, message):
     assert done.returncode != 0
     assert message in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_the_pilot_makes_and_measures_its_own_adapters_only(snakemake, job_counts):
+    pool = load_tier(ROOT, "cpu").adapter_pool
+    done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=fresh", "pool=pilot")
+    assert done.returncode == 0, done.stderr
+    assert job_counts(done)["extract_features"] == len(pool.pilot) < len(pool.names)
 
 
 def test_parsing_imports_nothing_heavy(snakemake, checkout, monkeypatch):

@@ -111,6 +111,9 @@ class AdapterPoolConfig(ConfigModel):
     adapters: tuple[Annotated[Adapter, Field(discriminator="source")], ...] = Field(
         min_length=1, description="The adapters of the tier, one row each."
     )
+    pilot: tuple[str, ...] = Field(
+        default=(), description="Adapters that are measured first, to see whether there is an effect at all; names."
+    )
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> "AdapterPoolConfig":
@@ -141,6 +144,15 @@ class AdapterPoolConfig(ConfigModel):
         twice = sorted({str(path) for path in paths if paths.count(path) > 1})
         if twice:
             raise ValueError(f"each shipped adapter has a folder of its own; {', '.join(twice)} stands more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _pilot_is_of_the_pool(self) -> "AdapterPoolConfig":
+        strangers = [name for name in self.pilot if name not in self.names]
+        if strangers:
+            raise ValueError(f"pilot: {strangers[0]!r} is no adapter of this pool")
+        if len(set(self.pilot)) < len(self.pilot):
+            raise ValueError("pilot: a name stands twice")
         return self
 
     @property
