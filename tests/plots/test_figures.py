@@ -163,3 +163,17 @@ def test_loads_with_different_adapters_are_refused():
 def test_an_unknown_figure_is_named_with_the_known_ones():
     with pytest.raises(ConfigError, match="no figure 'pie'; there are composability, paired_effect"):
         get_figure("pie")
+
+
+def test_intervals_that_say_nothing_are_counted_as_such():
+    frame = frames.predicted_vs_measured()
+    depth = frame["num_speculative_tokens"].iloc[0]
+    known = frame["predicted"].notna()
+    vacuous = frame.assign(
+        predicted_lower=frame["predicted_lower"].mask(known, 1.0),
+        predicted_upper=frame["predicted_upper"].mask(known, depth + 1.0),
+    )
+    for shown, is_told in ((frame, False), (vacuous, True)):
+        fig = FIGURES["predicted_vs_measured"].draw(shown)
+        titles = " ".join(ax.get_title(loc="left") for ax in fig.axes)
+        assert ("are the whole possible range" in titles) == is_told

@@ -100,6 +100,10 @@ def _summary(part: pd.DataFrame) -> str:
         error = (shown["predicted"] - shown["measured"]).abs()
         num_inside = int(shown["measured"].between(shown["predicted_lower"], shown["predicted_upper"]).sum())
         lines.append(f"mean |error| {error.mean():.2f}; {num_inside} of {len(shown)} inside")
+        longest = shown["num_speculative_tokens"] + 1
+        num_vacuous = int(((shown["predicted_lower"] <= 1) & (shown["predicted_upper"] >= longest)).sum())
+        if num_vacuous:
+            lines.append(f"{num_vacuous} intervals are the whole possible range")
     return "\n".join(lines)
 
 
