@@ -32,12 +32,12 @@ env: ## both environments (3 minutes the first time, then nothing)
 env-analysis:
 	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis
 
-reproduce: env ## measure, decide and draw the mini tier with real vLLM (15 minutes with set-up)
+reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minutes, set-up included)
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
 
-test: env lint test-unit test-serving ## style, unit, workflow and serving tests (7 minutes, 10 with set-up)
+test: env lint test-unit test-serving ## style, unit, workflow and serving tests (8 minutes, 11 with set-up)
 
 lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/ruff check --quiet .
@@ -47,16 +47,16 @@ lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/snakemake --lint >logs/setup/snakemake-lint.log 2>&1 || { cat logs/setup/snakemake-lint.log; exit 1; }
 	@echo "style and structure: clean"
 
-test-unit: env-analysis ## tests without torch and vLLM (4 minutes)
+test-unit: env-analysis ## tests without torch and vLLM (5 minutes)
 	@.venv/bin/python -m pytest -q
 
 # Only the files that hold serving tests are collected: the others import what that environment does not have.
-test-serving: env ## tests on real vLLM with a tiny model (5 minutes)
+test-serving: env ## tests on real vLLM with a tiny model (3 minutes)
 	@.venv-serving/bin/python -m pytest -q -m serving $$(grep -rl --include='test_*.py' 'mark\.serving' tests | sort)
 
 # A tier without shipped records has nothing to redraw.
 need-records:
-	@test -d reference/$(TIER)/acceptance || { echo "tier $(TIER) ships no records yet: run make with TIER=mini, or measure it: make cpu" >&2; exit 2; }
+	@test -d reference/$(TIER)/acceptance || { echo "tier $(TIER) ships no records yet: run make with TIER=mini" >&2; exit 2; }
 
 figures: env-analysis need-records ## redraw the figures of TIER from shipped records, no engine (2 minutes)
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped
@@ -70,7 +70,7 @@ compare: env-analysis need-records ## new numbers of TIER against the shipped on
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped --quiet all
 	@.venv/bin/python scripts/compare.py --runs $(TIER) $(TIER)-shipped
 
-cpu: env ## the published small-scale study, resumable (about 10 hours)
+cpu: env ## the study at small scale, resumable (about 10 hours)
 	@$(SNAKEMAKE) --config tier=cpu measurements=fresh
 
 clean: ## remove results, logs and caches; keeps reference/, resources/ and the environments

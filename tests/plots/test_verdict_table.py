@@ -41,6 +41,9 @@ def test_each_adapter_has_one_line_with_both_verdicts():
         "amber",
         "K=2",
         "1.24x",
+        "[1.14,",
+        "1.34]",
+        "K=2",
         "abstain",
         "[1]",
     ]
@@ -88,7 +91,7 @@ def test_names_can_neither_run_in_a_terminal_nor_in_a_page():
     assert "<script>" not in page
     parser = _Cells()
     parser.feed(page)
-    assert "?[2J<script>x</script>" in parser.cells
+    assert r"\x1b[2J<script>x</script>" in parser.cells
 
 
 def test_three_files_are_written_and_the_csv_reads_back(tmp_path):

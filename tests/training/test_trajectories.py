@@ -6,7 +6,7 @@ import pytest
 
 from lora_spec.config import load_tier
 from lora_spec.errors import TrainingError
-from lora_spec.training.chat_prompts import chat_prompts
+from lora_spec.training.chat_prompts import CODE_TASKS, TOPICS, chat_prompts
 from lora_spec.training.own_trajectories import drafter_shard_plans, planned_shards
 from lora_spec.training.trajectories import (
     check_shards,
@@ -100,6 +100,8 @@ def test_the_shipped_trajectories_are_those_of_the_recipe(tier):
         assert max(len(tokens) - num_prompt for tokens, num_prompt in trajectories) <= recipe.max_tokens
 
 
-def test_more_prompts_than_there_are_is_an_error_and_not_a_wait():
-    with pytest.raises(TrainingError, match="distinct chat prompts were found, not 90000"):
-        chat_prompts(90_000, seed=0, held_out=True)
+def test_more_prompts_than_there_are_is_an_error_and_not_a_wait(monkeypatch):
+    monkeypatch.setattr("lora_spec.training.chat_prompts.TOPICS", TOPICS[:9])
+    monkeypatch.setattr("lora_spec.training.chat_prompts.CODE_TASKS", CODE_TASKS[:9])
+    with pytest.raises(TrainingError, match="distinct chat prompts were found, not 2000"):
+        chat_prompts(2000, seed=0, held_out=False)

@@ -44,8 +44,9 @@ def compare_verdicts(new: pd.DataFrame, shipped: pd.DataFrame) -> list[Compariso
 def _compare(adapter: str, new: pd.Series, shipped: pd.Series) -> Comparison:
     overlap = new["lower"] <= shipped["upper"] and shipped["lower"] <= new["upper"]
     same = new["measured_action"] == shipped["measured_action"]
-    text = (
-        f"acceptance length {new['acceptance_length']:.2f} (shipped {shipped['acceptance_length']:.2f}), "
-        f"{new['measured_action']} (shipped {shipped['measured_action']})"
-    )
-    return Comparison(adapter, is_equal=bool(overlap and same), text=text)
+    parts = [
+        f"acceptance length {new['acceptance_length']:.2f} (shipped {shipped['acceptance_length']:.2f})",
+        f"{new['measured_action']} (shipped {shipped['measured_action']})",
+        f"speedup {new['speedup']:.2f} (shipped {shipped['speedup']:.2f})",
+    ]
+    return Comparison(adapter, is_equal=bool(overlap and same), text=", ".join(parts))

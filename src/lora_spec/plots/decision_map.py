@@ -47,7 +47,10 @@ def draw_decision_map(frame: pd.DataFrame, context: FigureContext) -> Figure:
     bottom.set_xlabel(f"acceptance length at the standing depth K = {depth} (tokens per draft step)")
     handles = _handles(cells, adapters)
     legend_above(fig, handles, num_columns=len(handles) // 2)
-    add_footer(fig, context, f"n = {count_phrase(num_adapters, 'adapter')} at {count_phrase(len(loads), 'load')}")
+    # Else a marker beyond a border looks like a mistake.
+    rule = "borders: every draft token equally likely to be accepted; markers: acceptance as measured by position"
+    counted = f"n = {count_phrase(num_adapters, 'adapter')} at {count_phrase(len(loads), 'load')}"
+    add_footer(fig, context, f"{counted}; {rule}")
     return fig
 
 

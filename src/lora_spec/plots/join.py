@@ -223,6 +223,7 @@ def verdict_rows(study: Study) -> pd.DataFrame:
     for name in study.measured:
         truth, guess = study.verdicts[name, "measured"], study.verdicts[name, study.predicted_mode]
         length = study.estimate(name).acceptance_length(study.standing)
+        speedup = truth["speedup"] or {}
         rows.append(
             {
                 "adapter": name,
@@ -233,7 +234,10 @@ def verdict_rows(study: Study) -> pd.DataFrame:
                 "base_acceptance_length": _base_length(study, name),
                 "measured_action": truth["action"],
                 "measured_num_speculative_tokens": truth["num_speculative_tokens"],
-                "speedup": (truth["speedup"] or {}).get("estimate"),
+                "speedup": speedup.get("estimate"),
+                "speedup_lower": speedup.get("lower"),
+                "speedup_upper": speedup.get("upper"),
+                "speedup_num_speculative_tokens": speedup.get("context", {}).get("num_speculative_tokens"),
                 "predicted_action": guess["action"],
                 "reason": guess["reasons"][0]["message"] if guess["reasons"] else None,
             }

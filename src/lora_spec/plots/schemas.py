@@ -132,10 +132,15 @@ VERDICT_TABLE = FrameSchema(
         "base_acceptance_length": Column("float", "the same of the unadapted target on the same prompts", True),
         "measured_action": Column("str", "verdict from measured acceptance", choices=_ACTIONS),
         "measured_num_speculative_tokens": Column("int", "depth of that verdict", True),
-        "speedup": Column("float", "throughput over that without speculation at that depth", True),
+        "speedup": Column("float", "modelled throughput over that without speculation", True),
+        "speedup_lower": Column("float", "its lower bound", True),
+        "speedup_upper": Column("float", "its upper bound", True),
+        "speedup_num_speculative_tokens": Column(
+            "int", "depth of the speedup: the verdict's, or the standing one where that is 0 or none", True
+        ),
         "predicted_action": Column("str", "verdict from the checkpoint", True, _ACTIONS),
         "reason": Column("str", "why the predicted verdict is what it is", True),
     },
     key=("adapter",),
-    intervals=(("lower", "upper"),),
+    intervals=(("lower", "upper"), ("speedup_lower", "speedup_upper")),
 )

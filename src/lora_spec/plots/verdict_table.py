@@ -71,24 +71,32 @@ def _banner(context: FigureContext) -> list[str]:
     return [WATERMARK] if context.is_synthetic else []
 
 
-def _number(value: object, digits: int) -> str:
-    return _MISSING if pd.isna(value) else f"{value:.{digits}f}"
+def _number(value: object) -> str:
+    return _MISSING if pd.isna(value) else f"{value:.2f}"
+
+
+def _interval(lower: object, upper: object) -> str:
+    return "" if pd.isna(lower) else f" [{_number(lower)}, {_number(upper)}]"
+
+
+def _speedup(row: pd.Series) -> str:
+    if pd.isna(row["speedup"]):
+        return _MISSING
+    depth = row["speedup_num_speculative_tokens"]
+    at_depth = "" if pd.isna(depth) else f" K={depth}"
+    return f"{_number(row['speedup'])}x{_interval(row['speedup_lower'], row['speedup_upper'])}{at_depth}"
 
 
 def _cells(row: pd.Series) -> tuple[str, ...]:
     """Return one adapter's cells as text; a missing value is a dash, never a number."""
-    length = _number(row["acceptance_length"], 2)
-    if not pd.isna(row["lower"]):
-        length += f" [{_number(row['lower'], 2)}, {_number(row['upper'], 2)}]"
     depth = row["measured_num_speculative_tokens"]
-    speedup = row["speedup"]
     return (
         printable(row["adapter"]),
         printable(row["stratum"]),
-        length,
-        _number(row["base_acceptance_length"], 2),
+        _number(row["acceptance_length"]) + _interval(row["lower"], row["upper"]),
+        _number(row["base_acceptance_length"]),
         row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}"),
-        _MISSING if pd.isna(speedup) else f"{_number(speedup, 2)}x",
+        _speedup(row),
         _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
         _MISSING if pd.isna(row["reason"]) else printable(row["reason"], _MAX_REASON_CHARACTERS),
     )
