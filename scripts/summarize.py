@@ -17,7 +17,11 @@ def main(args: argparse.Namespace) -> None:
     say("")
     for figure in sorted((folder / "figures").glob("*.pdf")):
         say(f"figure    {figure}  (.png and its table .csv beside it)")
-    for name, path in (("verdicts", folder / "verdicts"), ("report", folder / "report.html")):
+    for name, path in (
+        ("verdicts", folder / "verdicts"),
+        ("table", folder / "verdicts.html"),
+        ("report", folder / "report.html"),
+    ):
         if path.exists():
             say(f"{name:9} {path}")
     if args.started is not None:

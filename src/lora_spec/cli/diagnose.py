@@ -139,5 +139,5 @@ def describe(data: dict[str, Any], folder: str) -> str:
     told = [f"  {reason['code']}: {reason['message']}" for reason in data["reasons"][:_REASONS_TOLD]]
     rest = len(data["reasons"]) - len(told)
     return "\n".join(
-        [f"{head}, drafter: {data['drafter']}", *told, *([f"  and {rest} more reasons"] if rest > 0 else [])]
+        [f"{head}, drafter: {data['drafter']}", *told, *([f"  and {rest} more, all in the JSON"] if rest > 0 else [])]
     )
