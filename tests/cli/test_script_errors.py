@@ -40,7 +40,10 @@ def run(monkeypatch, capsys):
 
 
 def _cells():
-    return [{**CELL, "num_speculative_tokens": k, "batch_size": b} for k in (0, 1) for b in (1, 8)]
+    sizes = [
+        {"num_speculative_tokens": k, "batch_size": b, "trial": t} for k in (0, 1) for b in (1, 8) for t in range(3)
+    ]
+    return [{**CELL, **size} for size in sizes]
 
 
 def _step_times(path, payload, evidence="measured"):

@@ -1,11 +1,12 @@
 import dataclasses
 
+import numpy as np
 import pytest
 from hand_made import SETTINGS
 
 from lora_spec.errors import ConfigError
 from lora_spec.gate import GateSettings, gate_settings
-from lora_spec.gate.actions import Choice, choose, is_harmful, loss_of
+from lora_spec.gate.actions import Choice, choose, is_harmful, losses_of
 
 
 def _choice(one: float, two: float, three: float, four: float = 0.1) -> Choice:
@@ -51,9 +52,10 @@ def test_equal_shorter_depths_give_the_deeper_one():
 
 
 def test_loss_is_relative_to_the_best_up_to_the_standing_depth():
-    speedups = {0: 1.0, 1: 2.0, 2: 1.0, 3: 1.5, 4: 10.0}
-    assert loss_of(3, speedups, SETTINGS) == pytest.approx(0.25)
-    assert loss_of(1, speedups, SETTINGS) == 0.0
+    draws = {0: [1.0, 3.0], 1: [2.0, 1.0], 2: [1.0, 1.0], 3: [1.5, 1.5], 4: [10.0, 10.0]}
+    speedups = {depth: np.array(values) for depth, values in draws.items()}
+    assert losses_of(3, speedups, SETTINGS) == pytest.approx([0.25, 0.5])
+    assert losses_of(1, speedups, SETTINGS) == pytest.approx([0.0, 2 / 3])
 
 
 @pytest.mark.parametrize(("standing", "depths"), [(3, (1, 2, 3)), (3, (0, 1, 2)), (0, (0, 1)), (1, (-1, 0, 1))])

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lora_spec.cost_model.model import CostModel
+from lora_spec.cost_model.model import LEAST_MS, MOST_MS, CostModel
 from lora_spec.cost_model.parts import PART_NAMES, fit_parts, parts_design
+from lora_spec.cost_model.pulling import find_pull, noise_left, noise_variance, pulled
 from lora_spec.errors import MeasurementError
 from lora_spec.records import StepTimeCell
 
@@ -16,7 +17,7 @@ Array = NDArray[np.float64]
 Grid = Mapping[tuple[int, int], Mapping[int, Array]]
 
 _POLISH_SWEEPS = 10
-_LEAST_VARIANCE = 1e-18  # of a logarithm: steps that never differ are known exactly
+MIN_TRIALS = 3
 
 
 def fit_cost_model(
@@ -28,13 +29,10 @@ def fit_cost_model(
        is taken out by median polish, and comes back in the end as an uncertainty that all cells share.
     2. A cell's time is the Hodges-Lehmann estimate over trials (the median of all pairwise means): nearly as sharp
        as the mean, and deaf to single bad trials.
-    3. The parts of a step (:mod:`lora_spec.cost_model.parts`) are fitted to all cells. Each cell is pulled to that
-       line as far as the noise warrants: with misfit variance t^2 (what the residuals exceed the noise by) and noise
-       variance s^2 it keeps the share t^2 / (t^2 + s^2) of its distance (empirical Bayes, Efron and Morris 1973).
-       Where the line is right all cells share their strength; where it is wrong they stand for themselves.
+    3. The parts of a step (:mod:`lora_spec.cost_model.parts`) are fitted to all cells, and each cell is pulled to that
+       line as far as its noise warrants (:mod:`lora_spec.cost_model.pulling`).
     4. A draw resamples the trials, with one choice for all cells since trials are interleaved, and the steps within
-       each, and goes through 2 and 3 again. With three trials such an interval is too narrow rather than too wide;
-       that is why the trials are counted in ``context``.
+       each, and goes through 2 and 3 again; draws are widened by n / (n - 1) for the n trials they stand for.
 
     Parameters
     ----------
@@ -57,26 +55,29 @@ def fit_cost_model(
     logs = np.log(_trial_medians(grid, depths, batch_sizes, trials))
     drift = _drift(logs)
     chosen = rng.integers(len(trials), size=(num_draws, len(trials)))
-    drawn = _drawn(grid, depths, batch_sizes, trials, drift=drift, chosen=chosen, rng=rng)
-    estimate, draws = _hodges_lehmann(logs - drift[:, None, None]), _hodges_lehmann(drawn)
-    shared_drift = np.median(drift[chosen], axis=1)[:, None, None]  # relative to the middle trial, which has none
+    estimate = _hodges_lehmann(logs - drift[:, None, None])
+    drawn = _hodges_lehmann(_drawn(grid, depths, batch_sizes, trials, drift=drift, chosen=chosen, rng=rng))
+    drawn = estimate + np.sqrt(len(trials) / (len(trials) - 1)) * (drawn - estimate)
     design = parts_design(depths, batch_sizes)
-    parts, misfit_variance, kept = _pull(estimate, draws, design, num_trials=len(trials))
+    pull = find_pull(estimate, noise_variance(drawn), design)
+    shared_drift = np.median(drift[chosen], axis=1)[:, None, None]  # relative to the middle trial, which has none
+    draws = pulled(drawn, design, pull) + noise_left(num_draws, pull, rng) + shared_drift
+    parts = fit_parts(np.exp(estimate), design, pull.weights)
     context = {
         "lora_rank": ranks.pop(),
         "num_context_tokens": sorted({cell.num_context_tokens for cell in cells}),
         "num_trials": len(trials),
         "max_load": max(max(cell.load_before, cell.load_after) for cell in cells),
         "parts": dict(zip(PART_NAMES, parts.tolist(), strict=True)),
-        "relative_misfit": None if misfit_variance is None else float(np.sqrt(misfit_variance)),
         "engine": dict(engine or {}),
     }
     return CostModel(
         depths=tuple(depths),
         batch_sizes=tuple(batch_sizes),
-        median_ms=_pulled(estimate[None], design, kept)[0],
-        draws_ms=_pulled(draws, design, kept) * np.exp(_unkept_noise(draws, kept, rng) + shared_drift),
+        median_ms=np.exp(pulled(estimate[None], design, pull)[0]),
+        draws_ms=np.exp(draws),
         context=context,
+        relative_misfit=pull.misfit or 0.0,
     )
 
 
@@ -126,35 +127,6 @@ def _drawn(
     return drawn
 
 
-def _pull(estimate: Array, draws: Array, design: Array, *, num_trials: int) -> tuple[Array, float | None, Array]:
-    """Return the parts, the variance of the misfit (None where it cannot be told), and the share each cell keeps."""
-    parts = fit_parts(np.exp(estimate), design)
-    num_free = estimate.size - np.linalg.matrix_rank(design)
-    # The bootstrap's variance is that of n trials with divisor n.
-    noise = draws.var(axis=0) * num_trials / max(1, num_trials - 1) if len(draws) > 1 else np.zeros(estimate.shape)
-    if num_free < 1:
-        return parts, None, np.ones(estimate.shape)
-    residual = estimate - np.log(design @ parts).reshape(estimate.shape)
-    misfit = max(0.0, float((residual**2).sum() / num_free - noise.mean()))
-    return parts, misfit, misfit / (misfit + np.maximum(noise, _LEAST_VARIANCE))
-
-
-def _pulled(logs: Array, design: Array, kept: Array) -> Array:
-    """Return times in ms, shape ``(num, K, B)``, each keeping its share of the distance to its own line of parts."""
-    times = np.exp(logs)
-    lines = np.array([(design @ fit_parts(one, design)).reshape(one.shape) for one in times])
-    return lines * (times / lines) ** kept
-
-
-def _unkept_noise(draws: Array, kept: Array, rng: np.random.Generator) -> Array:
-    """Return what pulling takes from a cell's uncertainty beyond its due, as logarithms of the draws' shape.
-
-    A pulled cell is uncertain by kept * s^2, resampled ones vary by kept^2 * s^2 only.
-    """
-    spread = np.sqrt(kept * (1 - kept) * draws.var(axis=0))
-    return spread * rng.standard_normal(draws.shape)
-
-
 def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
     """Return steps by (K, B) and trial, and the trials; every cell must have every trial."""
     steps: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -163,6 +135,11 @@ def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
             raise MeasurementError(
                 f"K={cell.num_speculative_tokens}, batch {cell.batch_size}, trial {cell.trial}: stands twice; one of "
                 "the two belongs to another measurement: measure again"
+            )
+        if not all(LEAST_MS < step < MOST_MS for step in cell.step_ms):
+            raise MeasurementError(
+                f"K={cell.num_speculative_tokens}, batch {cell.batch_size}, trial {cell.trial}: a step of "
+                f"{min(cell.step_ms):g} to {max(cell.step_ms):g} ms; no step takes so little or so long: measure again"
             )
         steps[cell.num_speculative_tokens, cell.batch_size][cell.trial].extend(cell.step_ms)
     depths, batch_sizes = {k for k, _ in steps}, {b for _, b in steps}
@@ -175,5 +152,9 @@ def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
                     f"K={depth}, batch {batch_size}: trial {min(missing)} is missing; the grid must be whole, "
                     "or drift between trials would pass for a difference between cells"
                 )
+    if len(trials) < MIN_TRIALS:
+        raise MeasurementError(
+            f"{len(trials)} trials of step times: fewer than {MIN_TRIALS} say nothing of how times vary; measure more"
+        )
     grid = {cell: {trial: np.array(values) for trial, values in found.items()} for cell, found in steps.items()}
     return grid, trials

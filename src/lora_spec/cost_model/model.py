@@ -21,7 +21,8 @@ SCHEMA_VERSION = "1"
 DEFAULT_TIME_LEVEL = 0.99
 
 # No step takes less than a nanosecond or more than a day; ratios of times within stay finite.
-_LEAST_MS, _MOST_MS = 1e-6, 1e8
+LEAST_MS, MOST_MS = 1e-6, 1e8
+_MOST_MISFIT = 10.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class CostModel:
         Bootstrap draws of the same, shape ``(num_draws, num_depths, num_batch_sizes)``.
     context
         What the times hold for: LoRA rank, context length, trials, engine.
+    relative_misfit
+        How far true times scatter about the line of parts, as a fraction (:mod:`lora_spec.cost_model.pulling`).
     """
 
     depths: tuple[int, ...]
@@ -58,6 +61,7 @@ class CostModel:
     median_ms: Array
     draws_ms: Array
     context: Mapping[str, Any]
+    relative_misfit: float = 0.0
 
     def __post_init__(self) -> None:
         for name, values, least in (("depths", self.depths, 0), ("batch_sizes", self.batch_sizes, 1)):
@@ -69,8 +73,10 @@ class CostModel:
                 f"cost model: times of shape {self.median_ms.shape} and draws of {self.draws_ms.shape} do not fit "
                 f"{shape[0]} depths x {shape[1]} batch sizes; fit the cost model again"
             )
-        if not all(np.all((times > _LEAST_MS) & (times < _MOST_MS)) for times in (self.median_ms, self.draws_ms)):
+        if not all(np.all((times > LEAST_MS) & (times < MOST_MS)) for times in (self.median_ms, self.draws_ms)):
             raise ResultError("cost model: a step time is not positive and finite; measure the step times again")
+        if not 0 <= self.relative_misfit < _MOST_MISFIT:
+            raise ResultError(f"cost model: relative_misfit {self.relative_misfit!r} is no fraction; fit it again")
 
     @cached_property
     def _lines(self) -> tuple[Array, Array]:
@@ -101,7 +107,23 @@ class CostModel:
                 f"batch size {batch_size}: the line through the step times at K={num_speculative_tokens} falls to "
                 "zero there; measure step times nearer to that batch size"
             )
-        return median, draws
+        return median, draws * self._scatter_draws[:, k]
+
+    @cached_property
+    def _scatter_draws(self) -> Array:
+        """Return what a true time between cells may be over its line, shape ``(draws, K)``, the same at every call.
+
+        The cells' own scatter about the lines says how large that is; two batch sizes have none, and the misfit of the
+        line of parts stands for it.
+        """
+        num_free = len(self.depths) * (len(self.batch_sizes) - 2)
+        scatter = self.relative_misfit
+        if num_free > 0:
+            c0, c1 = self._lines[0]
+            residual = 1 - (c0[:, None] + c1[:, None] * np.array(self.batch_sizes)) / self.median_ms
+            scatter = float(np.sqrt((residual**2).sum() / num_free))
+        normals = np.random.default_rng(0).standard_normal((len(self.draws_ms), len(self.depths)))
+        return np.exp(scatter * normals)
 
     def _check_batch_size(self, batch_size: float) -> None:
         if not batch_size >= 1:
@@ -138,6 +160,10 @@ class CostModel:
         """Return T_K(B) in ms and as many bootstrap draws as asked for, the same draws of trials at every depth."""
         median, draws = self._times(num_speculative_tokens, batch_size)
         return median, np.resize(draws, num_draws)
+
+    def time_ratio_draws(self, num_speculative_tokens: int, batch_size: float) -> Array:
+        """Return draws of T_0(B) / T_K(B), the same draws of trials at every depth; exactly 1 at depth 0."""
+        return self._times(0, batch_size)[1] / self._times(num_speculative_tokens, batch_size)[1]
 
     def time_ratio(
         self, num_speculative_tokens: int, batch_size: float, *, level: float = DEFAULT_TIME_LEVEL
@@ -209,6 +235,7 @@ class CostModel:
             "median_ms": self.median_ms.tolist(),
             "draws_ms": self.draws_ms.tolist(),
             "context": dict(self.context),
+            "relative_misfit": self.relative_misfit,
         }
 
     @classmethod
@@ -229,6 +256,7 @@ class CostModel:
                 median_ms=np.array(data["median_ms"], dtype=np.float64),
                 draws_ms=np.array(data["draws_ms"], dtype=np.float64),
                 context=dict(data["context"]),
+                relative_misfit=float(data["relative_misfit"]),
             )
         except (ArithmeticError, LookupError, TypeError, ValueError) as err:
             raise ResultError(f"cost model: damaged ({type(err).__name__}: {err}); fit it again") from err

@@ -7,20 +7,31 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-PART_NAMES = ("verify_ms", "verify_per_token_ms", "draft_ms", "draft_per_request_ms")
+PART_NAMES = ("verify_ms", "verify_per_token_ms", "speculate_ms", "draft_ms", "draft_per_request_ms")
+
+# A line that falls to nothing at some cell must not make its logarithm infinite: it is wrong there in any case.
+_LEAST_SHARE = 1e-3
 
 
 def parts_design(depths: Sequence[int], batch_sizes: Sequence[int]) -> Array:
-    """Return how often each part occurs in a step, shape ``(num_depths * num_batch_sizes, 4)``, depths outermost.
+    """Return how often each part occurs in a step, shape ``(num_depths * num_batch_sizes, 5)``, depths outermost.
 
-    T_K(B) = verify + verify_per_token * B (K + 1) + K (draft + draft_per_request * B): the target reads its weights
-    once and works for B (K + 1) tokens; each of K draft passes reads the drafter's and works for B requests.
+    T_K(B) = verify + verify_per_token * B (K + 1) + [K > 0] speculate + K (draft + draft_per_request * B): the target
+    reads its weights once and works for B (K + 1) tokens; to speculate at all costs something; each of K draft passes
+    reads the drafter's weights and works for B requests.
     """
-    return np.array([[1, b * (k + 1), k, k * b] for k in depths for b in batch_sizes], dtype=np.float64)
+    return np.array([[1, b * (k + 1), k > 0, k, k * b] for k in depths for b in batch_sizes], dtype=np.float64)
 
 
-def fit_parts(times_ms: Array, design: Array) -> Array:
-    """Return the parts, none negative, with the least squared relative errors; shape ``(4,)`` in ms."""
+def fit_parts(times_ms: Array, design: Array, weights: Array | None = None) -> Array:
+    """Return the parts, none negative, with the least weighted squared relative errors; shape ``(5,)`` in ms."""
     from scipy.optimize import nnls
 
-    return nnls(design / times_ms.reshape(-1, 1), np.ones(times_ms.size))[0]
+    root = np.ones(times_ms.size) if weights is None else np.sqrt(weights / weights.max()).ravel()
+    return nnls(design * (root / times_ms.ravel())[:, None], root)[0]
+
+
+def line_of_parts(times_ms: Array, design: Array, weights: Array | None = None) -> Array:
+    """Return the fitted line at the cells, of their shape, in ms; nowhere below a thousandth of the cell."""
+    line = (design @ fit_parts(times_ms, design, weights)).reshape(times_ms.shape)
+    return np.maximum(line, _LEAST_SHARE * times_ms)

@@ -21,6 +21,7 @@ class CostModelPayload(TypedDict):
     median_ms: list[list[float]]
     draws_ms: list[list[list[float]]]
     context: dict[str, Any]
+    relative_misfit: float
 
 
 def read_cost_model_result(

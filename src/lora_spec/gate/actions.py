@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lora_spec.gate.settings import GateSettings
 from lora_spec.records import Action
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,7 @@ def is_harmful(speedups: Mapping[int, float], settings: GateSettings) -> bool:
     return speedups[settings.standing_num_speculative_tokens] < 1 - settings.dead_band
 
 
-def loss_of(depth: int, speedups: Mapping[int, float], settings: GateSettings) -> float:
-    """Return the share of goodput that a depth loses to the best depth up to the standing one."""
-    standing = settings.standing_num_speculative_tokens
-    best = max(speedups[d] for d in (*settings.shallower_depths, standing))
-    return 1 - speedups[depth] / best
+def losses_of(depth: int, speedups: Mapping[int, Array], settings: GateSettings) -> Array:
+    """Return the share of goodput that a depth loses to the best depth up to the standing one, draw by draw."""
+    considered = (*settings.shallower_depths, settings.standing_num_speculative_tokens)
+    return 1 - speedups[depth] / np.max([speedups[d] for d in considered], axis=0)
