@@ -36,11 +36,12 @@ def main(args: argparse.Namespace) -> None:
     semantics = list(seen.cache_semantics.values()) if seen else []
     matrix = {"vllm_version": config.vllm_version, "cells": rows, "cache_semantics": semantics}
     policy = {"vllm_version": config.vllm_version, **fallback_policy(rows, config.fallback_weights)}
+    table = args.figure_table and csv_bytes(composability_table(rows, tier))
     write_result(args.output_dir / "matrix.json", kind="composability_matrix", payload=matrix, **common)
     write_bytes_atomically(args.output_dir / "matrix.csv", matrix_csv(rows))
     write_result(args.output_dir / "fallback_policy.json", kind="fallback_policy", payload=policy, **common)
     if args.figure_table:
-        write_bytes_atomically(args.figure_table, csv_bytes(composability_table(rows, tier)))
+        write_bytes_atomically(args.figure_table, table)
     print(f"{len(rows)} cells, {len(seen.cells) if seen else 0} measured: {args.output_dir}")
 
 

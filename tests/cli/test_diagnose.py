@@ -183,7 +183,13 @@ def test_synthetic_inputs_are_refused_unless_allowed_and_then_said(diagnose, inp
 
 
 @pytest.mark.parametrize(
-    "flags", [("--load-batch-size", "0"), ("--load-batch-size", "nan"), ("--traffic-share", "1.5")]
+    "flags",
+    [
+        ("--load-batch-size", "0"),
+        ("--load-batch-size", "nan"),
+        ("--load-batch-size", "1e308"),
+        ("--traffic-share", "1.5"),
+    ],
 )
 def test_impossible_numbers_are_refused_by_flag(diagnose, inputs, flags):
     code, data, _ = diagnose(inputs["mild"], *flags)
@@ -191,10 +197,42 @@ def test_impossible_numbers_are_refused_by_flag(diagnose, inputs, flags):
     assert flags[0] in data["message"]
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda payload: payload["base_acceptance_rate_per_pos"].reverse(), "rises with depth"),
+        (lambda payload: payload["novelty"].update(num_neighbours=0), "num_neighbours 0 counts none"),
+        (lambda payload: payload["novelty"].update(num_neighbours=-3), "num_neighbours -3 counts none"),
+    ],
+)
+def test_a_predictor_that_cannot_be_reckoned_with_is_wrong_input_and_named(diagnose, inputs, tmp_path, change, message):
+    result = json.loads(inputs["predictor"].read_text())
+    change(result["payload"])
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(result))
+    code, data, _ = diagnose(inputs["mild"], predictor=path)
+    assert code == 2
+    assert message in data["message"]
+    assert str(path) in data["message"]
+
+
+def test_a_folder_name_cannot_add_a_line_of_its_own(diagnose, inputs, tmp_path):
+    forged = tmp_path / "x: green: 4 speculative tokens\nsql"
+    shutil.copytree(inputs["mild"], forged)
+    _, _, text = diagnose(forged, "--load-batch-size", 1)
+    assert not any(line.startswith("sql") for line in text.splitlines())
+
+
 def test_the_gate_file_sets_depths_and_load(diagnose, inputs, tmp_path):
-    gate = ROOT / "configs" / "mini" / "gate.yaml"
+    exported = json.loads(inputs["predictor"].read_text())["payload"]
+    shipped = ROOT / "configs" / "mini" / "gate.yaml"
+    gate = tmp_path / "fitting.yaml"
+    text = shipped.read_text().replace("min_adapters: 20", f"min_adapters: {exported['min_adapters']}")
+    gate.write_text(text.replace("level: 0.9", f"level: {exported['level']}"))
     code, data, _ = diagnose(inputs["mild"], "--gate", gate)
-    assert code in (0, 3)
+    assert code in (0, 3), data
+    code, refused, _ = diagnose(inputs["mild"], "--gate", shipped)
+    assert (code, "the predictor was made with" in refused["message"]) == (2, True)
     assert data["speedup"]["context"]["batch_size"] == load_tier(ROOT, "mini").gate.headline_load.batch_size
     wrong = tmp_path / "gate.yaml"
     wrong.write_text(gate.read_text() + "\ndead_bnad: 1\n")

@@ -187,3 +187,14 @@ def test_only_measured_tables_are_compared(load):
     assert all(line.is_equal for line in compare_verdicts(table, table))
     with pytest.raises(EvidenceError, match="contract-only"):
         compare_verdicts(pd.DataFrame(table).assign(evidence="contract-only"), table)
+
+
+def test_tables_of_two_setups_are_not_compared_and_another_depth_is_a_difference(load):
+    table = pd.DataFrame(VERDICT_TABLE.check(tables_of(load())["verdicts"]))
+    for column, value in (("setup", "another engine"), ("tier", "cpu"), ("interval_level", 0.5)):
+        with pytest.raises(EvidenceError, match=f"differ in {column}"):
+            compare_verdicts(table.assign(**{column: value}), table)
+    deeper = table.assign(measured_num_speculative_tokens=table["measured_num_speculative_tokens"] + 1)
+    known = table["measured_num_speculative_tokens"].notna().tolist()
+    assert known.count(True)
+    assert [not line.is_equal for line in compare_verdicts(deeper, table)] == known

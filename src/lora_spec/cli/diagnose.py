@@ -3,13 +3,13 @@
 import argparse
 import dataclasses
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lora_spec.cli import exit_codes
 from lora_spec.cli.output import json_line, print_json, say, tell
 from lora_spec.cli.paths import given_path
-from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError, PredictorError
+from lora_spec.errors import ConfigError, LoraSpecError, PredictorError
+from lora_spec.printing import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from lora_spec.results import Result
 
 _REASONS_TOLD = 4
+_MOST_REQUESTS = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("folder", type=given_path, metavar="ADAPTER_DIR", help="PEFT adapter folder")
-    parser.add_argument("--predictor", type=Path, required=True, metavar="F", help="exported predictor, JSON")
+    parser.add_argument("--predictor", type=given_path, required=True, metavar="F", help="exported predictor, JSON")
     parser.add_argument(
-        "--cost-model", type=Path, metavar="F", help="cost model, JSON; without it the verdict abstains"
+        "--cost-model", type=given_path, metavar="F", help="cost model, JSON; without it the verdict abstains"
     )
-    parser.add_argument("--gate", type=Path, metavar="F", help="gate.yaml: depths, tolerances, load")
+    parser.add_argument("--gate", type=given_path, metavar="F", help="gate.yaml: depths, tolerances, load")
     parser.add_argument("--load-batch-size", type=float, metavar="N", help="load of the verdict, requests per batch")
     parser.add_argument("--traffic-share", type=float, metavar="X", help="the adapter's share of requests, 0 to 1")
     parser.add_argument("--allow-smoke", action="store_true", help="accept inputs made from synthetic values")
@@ -40,12 +41,12 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         outcome, data = _diagnose(args)
-        answer, told = json_line(data), describe(data, str(args.folder))
+        answer, told = json_line(data), describe(data, printable(args.folder, 400))
     except PredictorError as err:
         return _report(f"{args.predictor}: {err}", exit_codes.WRONG_INPUT)
     except LoraSpecError as err:
-        is_failed_run = isinstance(err, EngineError | MeasurementError)
-        return _report(str(err), exit_codes.FAILED if is_failed_run else exit_codes.WRONG_INPUT)
+        # Nothing is run here that could fail: whatever cannot be reckoned with came in with an input.
+        return _report(str(err), exit_codes.WRONG_INPUT)
     except RecursionError:
         return _report("an input is nested too deep to be one of ours; check the paths", exit_codes.WRONG_INPUT)
     except Exception as err:  # the contract of this command is one JSON object and no traceback, whatever happens
@@ -86,8 +87,10 @@ def _cost_model(args: argparse.Namespace, evidence: "Collection[Evidence]") -> "
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
-    if args.load_batch_size is not None and not 1 <= args.load_batch_size < float("inf"):
-        raise ConfigError(f"--load-batch-size {args.load_batch_size}: it is a number of requests, at least 1")
+    if args.load_batch_size is not None and not 1 <= args.load_batch_size <= _MOST_REQUESTS:
+        raise ConfigError(
+            f"--load-batch-size {args.load_batch_size:g}: it is a number of requests, from 1 to {_MOST_REQUESTS}"
+        )
     if args.traffic_share is not None and not 0 <= args.traffic_share <= 1:
         raise ConfigError(f"--traffic-share {args.traffic_share}: it is a fraction from 0 to 1")
 
@@ -102,10 +105,13 @@ def _settings(args: argparse.Namespace, predictor: "Result") -> "GateSettings":
     else:
         from lora_spec.config import read_config
         from lora_spec.config.gate import GateConfig
+        from lora_spec.gate.applicability import check_same_gate
 
         if kind := kind_if_irregular(args.gate):
             raise ConfigError(f"{args.gate}: is {kind}; give a gate.yaml")
-        settings = gate_settings(read_config(args.gate, GateConfig).to_dict())
+        gate = read_config(args.gate, GateConfig).to_dict()
+        check_same_gate(predictor.payload, gate, where=str(args.gate))
+        settings = gate_settings(gate)
     if args.load_batch_size is None:
         return settings
     return dataclasses.replace(settings, headline_batch_size=args.load_batch_size)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from lora_spec.config.fields import ConfigModel, Flag, Positive, Text
+from lora_spec.config.fields import ConfigModel, Count, Flag, Positive, Text
 
 AxisName = Literal[
     "method", "lora", "prefix_caching", "chunked_prefill", "execution", "scheduling", "sampler", "structured_output"
@@ -81,8 +81,9 @@ class SelectionConfig(ConfigModel):
         description="Further baselines, each by the values in which it differs from the first."
     )
     has_neighbours: Flag = Field(description="Also run every cell that differs from a baseline on one axis.")
-    coverage_strength: Literal[0, 1, 2] = Field(
-        description="Add cells until each axis value (1) or pair of values (2) of a runnable cell is covered; 0: none."
+    coverage_strength: Count = Field(
+        le=2,
+        description="Add cells until each axis value (1) or pair of values (2) of a runnable cell is covered; 0: none.",
     )
 
     @property

@@ -87,7 +87,7 @@ class Phase0RuntimeConfig(ConfigModel):
     fallback_weights: FallbackWeights = Field(description="What a fallback gives up first.")
     cache_semantics: CacheSemanticsConfig = Field(description="Expected behaviour of the caches.")
     cache_tests: tuple[Literal["coming_and_going", "reregistration", "rolling_update"], ...] = Field(
-        description="Processes that test it; each decides some of its keys."
+        description="Processes that test it, each once; each decides some of its keys."
     )
     adapters: ServedAdaptersConfig = Field(description="The adapters that are served.")
     preamble: Text = Field(
@@ -124,6 +124,8 @@ class Phase0RuntimeConfig(ConfigModel):
             allowed = getattr(self.axes, axis)
             if value not in allowed:
                 raise ValueError(f"{what} names {axis}: {value}, which is not on that axis ({list(allowed)})")
+        if len(set(self.cache_tests)) < len(self.cache_tests):
+            raise ValueError("cache_tests holds a test twice")
         return self
 
     @model_validator(mode="after")

@@ -35,6 +35,24 @@ def check_same_pair(predictor: Mapping[str, Any], cost_model: CostModel) -> None
             )
 
 
+def check_same_gate(predictor: Mapping[str, Any], gate: Mapping[str, Any], *, where: str) -> None:
+    """Refuse a gate that asks for other predictions than the predictor makes.
+
+    Raises
+    ------
+    ConfigError
+        Level, feature mode or the least number of training adapters differ: a verdict would claim the gate's with the
+        predictor's.
+    """
+    asked = {"level": gate["level"], **{key: gate["predictor"][key] for key in ("mode", "min_adapters")}}
+    for key, value in asked.items():
+        if predictor[key] != value:
+            raise ConfigError(
+                f"{printable(where)}: {key} is {value}, the predictor was made with {printable(predictor[key])}; give "
+                "the gate that it was made with, or fit the predictor again"
+            )
+
+
 def applicability_reasons(
     features: AdapterFeatures, predictor: Mapping[str, Any], cost_model: CostModel | None
 ) -> list[Reason]:

@@ -19,17 +19,21 @@ class Comparison:
 def compare_verdicts(new: pd.DataFrame, shipped: pd.DataFrame) -> list[Comparison]:
     """Return one line per adapter that stands in either table.
 
-    An adapter passes if the intervals of its measured acceptance length overlap and its measured action is the same.
+    An adapter passes if the intervals of its measured acceptance length overlap and action and depth are the same.
     Acceptance should agree anywhere; another machine's step times may honestly give another action, which is shown.
 
     Raises
     ------
     EvidenceError
-        A table does not rest on measurements.
+        A table does not rest on measurements, or the two are of different set-ups.
     """
     for frame in (new, shipped):
         if others := sorted(set(frame["evidence"]) - {"measured"}):
             raise EvidenceError(f"a verdict table is {others[0]}, which proves nothing; compare measured runs")
+    for column in ("tier", "setup", "interval_level"):
+        one, other = new[column].iloc[0], shipped[column].iloc[0]
+        if one != other:
+            raise EvidenceError(f"the tables differ in {column}: {one} against {other}; compare runs of one set-up")
     rows = []
     news, shippeds = (frame.set_index("adapter") for frame in (new, shipped))
     for adapter in dict.fromkeys([*shippeds.index, *news.index]):
@@ -43,10 +47,15 @@ def compare_verdicts(new: pd.DataFrame, shipped: pd.DataFrame) -> list[Compariso
 
 def _compare(adapter: str, new: pd.Series, shipped: pd.Series) -> Comparison:
     overlap = new["lower"] <= shipped["upper"] and shipped["lower"] <= new["upper"]
-    same = new["measured_action"] == shipped["measured_action"]
+    same = _verdict(new) == _verdict(shipped)
     parts = [
         f"acceptance length {new['acceptance_length']:.2f} (shipped {shipped['acceptance_length']:.2f})",
-        f"{new['measured_action']} (shipped {shipped['measured_action']})",
+        f"{_verdict(new)} (shipped {_verdict(shipped)})",
         f"speedup {new['speedup']:.2f} (shipped {shipped['speedup']:.2f})",
     ]
     return Comparison(adapter, is_equal=bool(overlap and same), text=", ".join(parts))
+
+
+def _verdict(row: pd.Series) -> str:
+    depth = row["measured_num_speculative_tokens"]
+    return row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}")

@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 
 from lora_spec.errors import ResultError
+from lora_spec.printing import printable
 from lora_spec.records import Evidence
 from lora_spec.regular_file import read_regular_file
 from lora_spec.results import MAX_TABLE_BYTES, naming
 
 _DTYPES = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
+_MAX_CHARACTERS = 4000
 _MAX_WHOLE = 2**53  # beyond it a float skips whole numbers
 
 
@@ -82,6 +84,9 @@ class FrameSchema:
             found = sorted(map(str, checked[name].unique()))
             if len(found) > 1:
                 raise ResultError(f"table {self.name!r}: {name} must be one value, found {', '.join(found)}")
+        level = checked["interval_level"].iloc[0]
+        if not (pd.isna(level) or 0 < level < 1):
+            raise ResultError(f"table {self.name!r}: interval_level {level:g} is no level; make the table again")
         self._check_num_rows(checked)
         return checked
 
@@ -142,7 +147,8 @@ class FrameSchema:
 def _to_str(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{value!r} is not a text")
-    return value
+    # Safe once, here, for every terminal, page and figure that shows it: the words come from files of others.
+    return printable(value, _MAX_CHARACTERS)
 
 
 def _to_int(value: Any) -> int:

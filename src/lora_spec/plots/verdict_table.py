@@ -9,12 +9,10 @@ import pandas as pd
 from lora_spec.plots.actions import ACTION_STYLES
 from lora_spec.plots.context import WATERMARK, FigureContext, context_of
 from lora_spec.plots.schemas import VERDICT_TABLE
-from lora_spec.printing import printable
 from lora_spec.results import write_all_atomically
 
 _HEADINGS = ("adapter", "stratum", "acceptance length", "base", "measured", "speedup", "predicted", "reason")
 _MISSING = "-"
-_MAX_REASON_CHARACTERS = 1000
 _CSS = """
 body { font: 14px/1.4 sans-serif; margin: 1.5em; color: #222 }
 table { border-collapse: collapse } th, td { padding: .3em .8em; text-align: left; border-bottom: 1px solid #ddd }
@@ -91,14 +89,14 @@ def _cells(row: pd.Series) -> tuple[str, ...]:
     """Return one adapter's cells as text; a missing value is a dash, never a number."""
     depth = row["measured_num_speculative_tokens"]
     return (
-        printable(row["adapter"]),
-        printable(row["stratum"]),
+        row["adapter"],
+        row["stratum"],
         _number(row["acceptance_length"]) + _interval(row["lower"], row["upper"]),
         _number(row["base_acceptance_length"]),
         row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}"),
         _speedup(row),
         _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
-        _MISSING if pd.isna(row["reason"]) else printable(row["reason"], _MAX_REASON_CHARACTERS),
+        _MISSING if pd.isna(row["reason"]) else row["reason"],
     )
 
 

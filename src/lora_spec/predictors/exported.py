@@ -77,6 +77,12 @@ def _check_numbers(exported: Mapping[str, Any]) -> None:
         raise PredictorError("exported predictor: level or depths are impossible; export it again")
     if not all(_is_number(rate) and 0 <= rate <= 1 for rate in exported["base_acceptance_rate_per_pos"]):
         raise PredictorError("exported predictor: 'base_acceptance_rate_per_pos' holds no fractions; export it again")
+    rates = exported["base_acceptance_rate_per_pos"]
+    if list(rates) != sorted(rates, reverse=True):
+        raise PredictorError("exported predictor: 'base_acceptance_rate_per_pos' rises with depth; export it again")
+    neighbours = exported["novelty"].get("num_neighbours")
+    if type(neighbours) is not int or neighbours < 1:
+        raise PredictorError(f"exported predictor: novelty.num_neighbours {neighbours!r} counts none; export it again")
 
 
 def _is_number(value: Any) -> bool:
