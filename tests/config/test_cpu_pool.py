@@ -12,7 +12,7 @@ from lora_spec.training.domains import DOMAINS
 REPOSITORY = Path(__file__).resolve().parents[2]
 TIER = load_tier(REPOSITORY, "cpu")
 ROWS = TIER.adapter_pool.adapters
-TRAINED = [row for row in ROWS if row.source == "trained" and row.num_steps]
+TRAINED = [row for row in ROWS if row.source in ("trained", "shipped") and row.num_steps]
 POOL = [row for row in TRAINED if "_seed" not in row.name]
 
 NUM_LAYERS = 30
