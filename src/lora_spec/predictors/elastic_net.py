@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.errors import PredictorError
+from lora_spec.predictors.positions import fit_positions, source_folds
 
 Array = NDArray[np.float64]
 
@@ -47,9 +48,8 @@ def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: Elastic
         return max(options.penalties), min(options.l1_ratios)
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import ElasticNetCV
-    from sklearn.model_selection import GroupKFold
 
-    folds = list(GroupKFold(min(options.num_folds, num_sources)).split(x, y, groups=list(sources)))
+    folds = source_folds(x, sources, options.num_folds)
     search = ElasticNetCV(
         l1_ratio=list(options.l1_ratios), alphas=list(options.penalties), cv=folds, max_iter=_MAX_ITERATIONS
     )
@@ -93,7 +93,6 @@ def _fit_position(x: Array, y: Array, sources: Sequence[str], options: ElasticNe
         "coefficients": coefficients.tolist(),
         "penalty": alpha,
         "l1_ratio": l1_ratio,
-        "num_adapters": len(y),
     }
 
 
@@ -108,17 +107,11 @@ class ElasticNetVariant:
             raise PredictorError(
                 f"elastic_net: {err}; options are penalties, l1_ratios, num_folds, min_sources_for_search"
             ) from err
-        positions = []
-        for k in range(y.shape[1]):
-            known = np.isfinite(y[:, k])
-            if not known.any():
-                raise PredictorError(
-                    f"draft position {k + 1} is reached too rarely by every one of {len(y)} adapters; "
-                    "lower the depth or measure more prompts"
-                )
-            rows = [source for source, is_known in zip(sources, known, strict=True) if is_known]
-            positions.append(_fit_position(x[known], y[known, k], rows, chosen))
-        return {"positions": positions}
+
+        def fit_one(rows: Array, values: Array, names: list[str]) -> dict[str, Any]:
+            return _fit_position(rows, values, names, chosen)
+
+        return {"positions": fit_positions(x, y, sources, fit_one)}
 
     def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
         """Return intercept + coefficients . x per position."""

@@ -3,9 +3,13 @@
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.base import Variant
 from lora_spec.predictors.elastic_net import ElasticNetVariant
+from lora_spec.predictors.gam import GamVariant
+from lora_spec.predictors.gradient_boosting import GradientBoostingVariant
 
 VARIANTS: dict[str, Variant] = {
     "elastic_net": ElasticNetVariant(),
+    "gam": GamVariant(),
+    "gradient_boosting": GradientBoostingVariant(),
 }
 
 

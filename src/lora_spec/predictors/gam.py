@@ -1,0 +1,152 @@
+"""A generalised additive model, one per draft position: a smooth curve in each of a few columns.
+
+The columns are chosen inside each fit, by the rank correlation with the response, so that no held-out adapter has a
+say. The curves are exported as points on a grid, between which a prediction runs straight; beyond the training range
+they stay level.
+
+References: Hastie and Tibshirani 1990; Eilers and Marx 1996; basis and penalty are statsmodels'.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lora_spec.errors import PredictorError
+from lora_spec.predictors.positions import fit_positions, source_folds
+
+Array = NDArray[np.float64]
+
+_MIN_DISTINCT = 6  # values that a column must take for a curve in it
+_MAX_CORRELATION = 0.95  # of two columns' ranks: beyond it the second says what the first says
+_GRID_POINTS = 65
+_DEGREE = 3
+
+
+@dataclass(frozen=True)
+class GamOptions:
+    """How many curves, how bent, and how that is chosen.
+
+    Parameters
+    ----------
+    num_curves
+        Columns that get a curve, at most.
+    num_basis
+        B-splines per curve, at least 4.
+    penalties
+        Candidates for the weight of the squared second derivative; one for all curves.
+    num_folds, min_sources_for_search
+        As in :class:`lora_spec.predictors.elastic_net.ElasticNetOptions`; few sources get the strongest penalty.
+    """
+
+    num_curves: int = 3
+    num_basis: int = 6
+    penalties: tuple[float, ...] = (1.0, 10.0, 100.0)
+    num_folds: int = 5
+    min_sources_for_search: int = 4
+
+
+def _ranks(values: Array) -> Array:
+    from scipy.stats import rankdata
+
+    return rankdata(values, axis=0)
+
+
+def _choose_columns(x: Array, y: Array, num_curves: int) -> list[int]:
+    """Return columns by falling |Spearman| with y, leaving out those that repeat an earlier one."""
+    varied = [j for j in range(x.shape[1]) if len(np.unique(x[:, j])) >= _MIN_DISTINCT]
+    if not varied or np.ptp(y) == 0:
+        return []
+    ranks = _ranks(np.column_stack([y, x[:, varied]]))
+    correlation = np.abs(np.corrcoef(ranks, rowvar=False))
+    chosen: list[int] = []
+    for place in np.argsort(-correlation[0, 1:], kind="stable") + 1:
+        if len(chosen) < num_curves and all(correlation[place, other] < _MAX_CORRELATION for other in chosen):
+            chosen.append(int(place))
+    return [varied[place - 1] for place in chosen]
+
+
+def _fit_curves(x: Array, y: Array, columns: Sequence[int], options: GamOptions, penalty: float) -> dict[str, Any]:
+    """Return intercept and curves; each curve is its values on an even grid over the column's range."""
+    from statsmodels.gam.api import BSplines
+
+    if not columns:
+        return {"intercept": float(y.mean()), "curves": []}
+    chosen, num = x[:, list(columns)], len(columns)
+    basis = BSplines(chosen, df=[options.num_basis] * num, degree=[_DEGREE] * num)
+    parameters = _penalised_least_squares(basis.basis, y, basis.penalty_matrices, penalty)
+    curves, at = [], 1
+    for column, part in zip(columns, basis.smoothers, strict=True):
+        low, high = float(x[:, column].min()), float(x[:, column].max())
+        weights = parameters[at : at + part.dim_basis]
+        at += part.dim_basis
+        values = part.transform(np.linspace(low, high, _GRID_POINTS)) @ weights
+        curves.append({"column": int(column), "low": low, "high": high, "values": values.tolist()})
+    return {"intercept": float(parameters[0]), "curves": curves}
+
+
+def _penalised_least_squares(basis: Array, y: Array, bends: Sequence[Array], penalty: float) -> Array:
+    """Return the intercept and the weights of the basis that minimise |y - fit|^2 + penalty * sum of w' S w.
+
+    That is what ``GLMGam`` does for normal errors, by iterations that stop with an error where the fit is exact.
+    """
+    from scipy.linalg import block_diag
+
+    values, vectors = np.linalg.eigh(block_diag(np.zeros((1, 1)), *bends))
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    design = np.vstack([np.column_stack([np.ones(len(y)), basis]), np.sqrt(penalty) * root])
+    return np.linalg.lstsq(design, np.concatenate([y, np.zeros(len(root))]))[0]
+
+
+def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: GamOptions) -> float:
+    if len(options.penalties) == 1 or len(set(sources)) < options.min_sources_for_search:
+        return max(options.penalties)
+    folds = source_folds(x, sources, options.num_folds)
+    errors = []
+    for penalty in options.penalties:
+        error = 0.0
+        for inside, outside in folds:
+            columns = _choose_columns(x[inside], y[inside], options.num_curves)
+            curves = _fit_curves(x[inside], y[inside], columns, options, penalty)
+            error += sum(
+                (_evaluate(curves, row) - value) ** 2 for row, value in zip(x[outside], y[outside], strict=True)
+            )
+        errors.append(error)
+    return options.penalties[int(np.argmin(errors))]
+
+
+def _evaluate(fitted: Mapping[str, Any], x: Array) -> float:
+    return fitted["intercept"] + sum(
+        float(np.interp(x[c["column"]], np.linspace(c["low"], c["high"], len(c["values"])), c["values"]))
+        for c in fitted["curves"]
+    )
+
+
+class GamVariant:
+    """See :class:`lora_spec.predictors.base.Variant`."""
+
+    def fit(self, x: Array, y: Array, *, sources: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Fit each position on the adapters that say something about it."""
+        try:
+            chosen = GamOptions(**options)
+        except TypeError as err:
+            raise PredictorError(f"gam: {err}; options are {', '.join(GamOptions.__dataclass_fields__)}") from err
+
+        def fit_one(rows: Array, values: Array, names: list[str]) -> dict[str, Any]:
+            penalty = _choose_penalty(rows, values, names, chosen)
+            columns = _choose_columns(rows, values, chosen.num_curves)
+            return {**_fit_curves(rows, values, columns, chosen, penalty), "penalty": penalty}
+
+        return {"num_columns": x.shape[1], "positions": fit_positions(x, y, sources, fit_one)}
+
+    def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
+        """Return intercept + sum of the curves at ``x`` per position."""
+        return np.array([_evaluate(position, x) for position in fitted["positions"]])
+
+    def used_columns(self, fitted: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Return the columns with a curve at any position."""
+        used = np.zeros(fitted["num_columns"], dtype=bool)
+        used[[curve["column"] for position in fitted["positions"] for curve in position["curves"]]] = True
+        return used
