@@ -19,8 +19,7 @@ GATE = {
     "predictor": {
         "model": "elastic_net",
         "mode": "checkpoint_only",
-        "penalties": [0.003],
-        "l1_ratios": [0.5],
+        "elastic_net": {"penalties": [0.003], "l1_ratios": [0.5]},
         "num_folds": 4,
         "min_adapters": 4,
         "min_trials_per_position": 30,

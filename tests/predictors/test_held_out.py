@@ -15,8 +15,7 @@ GATE = {
     "predictor": {
         "model": "elastic_net",
         "mode": "checkpoint_only",
-        "penalties": [1e-4],
-        "l1_ratios": [0.5],
+        "elastic_net": {"penalties": [1e-4], "l1_ratios": [0.5]},
         "num_folds": 5,
         "min_adapters": 5,
         "min_trials_per_position": 30,

@@ -27,15 +27,45 @@ class HeadlineLoadConfig(ConfigModel):
     num_context_tokens: PositiveCount = Field(description="Context per request, tokens.")
 
 
+class ElasticNetConfig(ConfigModel):
+    """A line in all columns, most of them shrunk to nothing."""
+
+    penalties: tuple[Positive, ...] = Field(min_length=1, description="Grid of penalties (scikit-learn's alpha).")
+    l1_ratios: tuple[Fraction, ...] = Field(min_length=1, description="Grid of the L1 share of the penalty.")
+
+
+class GamConfig(ConfigModel):
+    """Smooth curves in a few columns, added up."""
+
+    num_curves: PositiveCount = Field(description="Columns that get a curve, at most.")
+    num_basis: PositiveCount = Field(ge=4, description="B-splines per curve.")
+    penalties: tuple[Positive, ...] = Field(
+        min_length=1, description="Grid of weights of a curve's squared second derivative."
+    )
+
+
+class GradientBoostingConfig(ConfigModel):
+    """Small trees, added up."""
+
+    num_trees: tuple[PositiveCount, ...] = Field(min_length=1, description="Grid of the number of trees.")
+    learning_rate: Fraction = Field(gt=0, description="Share of each tree that is added.")
+    num_leaves: PositiveCount = Field(ge=2, description="Leaves of a tree, at most.")
+    min_adapters_per_leaf: PositiveCount = Field(description="Adapters that a leaf must hold.")
+    column_share: Fraction = Field(gt=0, description="Share of the columns that each tree may look at.")
+
+
 class PredictorConfig(ConfigModel):
     """How the predictor that the gate asks is fitted and when it says that it does not know."""
 
-    model: Literal["elastic_net"] = Field(description="Registered predictor.")
+    model: Literal["elastic_net", "gam", "gradient_boosting"] = Field(
+        description="Registered predictor that verdicts rest on; the others are fitted to be compared with it."
+    )
     mode: Literal["checkpoint_only", "checkpoint_meta"] = Field(
         description="Column set that the predictor may see; these are the ones that the features hold."
     )
-    penalties: tuple[Positive, ...] = Field(min_length=1, description="Grid of ElasticNet penalties (its alpha).")
-    l1_ratios: tuple[Fraction, ...] = Field(min_length=1, description="Grid of the L1 share of the penalty.")
+    elastic_net: ElasticNetConfig = Field(description="Options of the elastic net.")
+    gam: GamConfig = Field(description="Options of the additive model.")
+    gradient_boosting: GradientBoostingConfig = Field(description="Options of the boosted trees.")
     num_folds: NumFolds = Field(description="Folds of whole domains in the inner cross-validation, at most.")
     min_adapters: PositiveCount = Field(description="With fewer adapters than this the predictor abstains always.")
     min_trials_per_position: PositiveCount = Field(

@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 
 SCHEMA_VERSION = "1"
 _MIN_SOURCES = 3
+_PACKAGES = ("numpy", "scikit-learn", "statsmodels", "lightgbm", "lora-spec")
 
 
 def fit_predictor(
@@ -63,7 +64,7 @@ def fit_predictor(
         "novelty": fit_reference(x, sources, num_neighbours=settings.num_neighbours, level=settings.novelty_level),
         **_origin(examples),
         "options": dict(options),
-        "versions": {package: metadata.version(package) for package in ("numpy", "scikit-learn", "lora-spec")},
+        "versions": {package: metadata.version(package) for package in _PACKAGES},
     }
     # Also turns tuples into lists, so that what is returned equals what is read back.
     return json.loads(json.dumps(exported, allow_nan=False))

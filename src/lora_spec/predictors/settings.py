@@ -17,6 +17,7 @@ def fit_settings(gate: Mapping[str, Any]) -> FitSettings:
     )
 
 
-def variant_options(gate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the variant that ``gate.yaml`` names."""
-    return {key: gate["predictor"][key] for key in ("penalties", "l1_ratios", "num_folds")}
+def variant_options(gate: Mapping[str, Any], name: str | None = None) -> dict[str, Any]:
+    """Return the options of a variant, by default of the one that ``gate.yaml`` names."""
+    predictor = gate["predictor"]
+    return {**predictor[name or predictor["model"]], "num_folds": predictor["num_folds"]}
