@@ -1,44 +1,60 @@
-"""Fit the acceptance predictor, and predict each adapter from adapters of other domains only."""
+"""Fit the acceptance predictor, and predict each adapter from adapters of other domains only.
+
+--smoke-test tries the path on made-up adapters, without any measurement: what it writes says so and is no evidence.
+"""
 
 import argparse
 from pathlib import Path
 
+from lora_spec.cli.output import tell
 from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.cli.settings_flags import PredictorSettings
+from lora_spec.config import read_config
+from lora_spec.config.gate import GateConfig
+from lora_spec.errors import ConfigError
 from lora_spec.features.payload import read_features
 from lora_spec.measurement.record_table import read_records
 from lora_spec.predictors.held_out import fit_and_hold_out
+from lora_spec.predictors.smoke import smoke_fit
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    fitted = fit_and_hold_out(
-        [read_features(path, tier=args.tier) for path in args.features],
-        [read_records(path, tier=args.tier) for path in args.records],
-        gate=args.settings["gate"],
-        sources=args.settings["domains"],
-        target_model=args.settings["context"]["target_model"],
-        draft_model=args.settings["context"]["draft_model"],
-    )
-    provenance = collect_provenance(config=args.settings, seed=args.settings["gate"]["predictor"]["seed"])
-    for kind, payload in (("predictor", fitted.predictor), ("predictions", fitted.predictions)):
-        write_result(
-            args.output_dir / f"{kind}.json",
-            kind=kind,
-            evidence="measured",
-            tier=args.tier,
-            provenance=provenance,
-            payload=payload,
+    if args.smoke_test:
+        gate = read_config(args.gate, GateConfig).to_dict()
+        settings, tier, evidence = {"gate": gate}, "smoke", "synthetic-smoke"
+        fitted = smoke_fit(gate, seed=gate["predictor"]["seed"])
+        tell("SYNTHETIC SMOKE - NOT EVIDENCE: predictor and predictions are of made-up adapters")
+    elif None in (args.records, args.settings, args.tier):
+        raise ConfigError("--features needs --records, --settings and --tier beside it; or try --smoke-test")
+    else:
+        settings, tier, evidence = args.settings, args.tier, "measured"
+        fitted = fit_and_hold_out(
+            [read_features(path, tier=tier) for path in args.features],
+            [read_records(path, tier=tier) for path in args.records],
+            gate=settings["gate"],
+            sources=settings["domains"],
+            target_model=settings["context"]["target_model"],
+            draft_model=settings["context"]["draft_model"],
         )
+    provenance = collect_provenance(config=settings, seed=settings["gate"]["predictor"]["seed"])
+    for kind, payload in (("predictor", fitted.predictor), ("predictions", fitted.predictions)):
+        path = args.output_dir / f"{kind}.json"
+        write_result(path, kind=kind, evidence=evidence, tier=tier, provenance=provenance, payload=payload)
 
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--features", type=Path, nargs="+", required=True, help="one per adapter")
-parser.add_argument("--records", type=Path, nargs="+", required=True, help="acceptance records, one per adapter")
-add_json_flag(parser, "--settings", PredictorSettings, help="gate, pool and pair, JSON")
-parser.add_argument("--tier", required=True)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+mode = parser.add_mutually_exclusive_group(required=True)
+mode.add_argument("--smoke-test", action="store_true", help="made-up adapters; needs --output-dir only")
+mode.add_argument("--features", type=Path, nargs="+", help="one per adapter")
+parser.add_argument("--records", type=Path, nargs="+", help="acceptance records, one per adapter")
+add_json_flag(parser, "--settings", PredictorSettings, help="gate, pool and pair, JSON", required=False)
+parser.add_argument("--tier", help="of the features and records")
+parser.add_argument(
+    "--gate", type=Path, default=Path("configs/gate.yaml"), help="of the smoke test (default: %(default)s)"
+)
 parser.add_argument("--output-dir", type=Path, required=True)
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ def _told_missing(error: ModuleNotFoundError) -> tuple[str, int]:
     return f"{error.name} is not in this environment; run it with .venv-serving/bin/python", EXIT_WRONG_INPUT
 
 
-def add_json_flag(parser: argparse.ArgumentParser, flag: str, kind: Any, *, help: str) -> None:
-    """Declare a required flag whose JSON value must be of a type; the script gets the plain value as it was given."""
+def add_json_flag(parser: argparse.ArgumentParser, flag: str, kind: Any, *, help: str, required: bool = True) -> None:
+    """Declare a flag whose JSON value must be of a type; the script gets the plain value as it was given."""
 
     def parse(text: str) -> Any:
         from lora_spec.strict_json import StrictJsonError, parse_own
@@ -80,7 +80,7 @@ def add_json_flag(parser: argparse.ArgumentParser, flag: str, kind: Any, *, help
         check_type(kind, data, flag, error=ConfigError)
         return data
 
-    parser.add_argument(flag, type=parse, required=True, help=help)
+    parser.add_argument(flag, type=parse, required=required, help=help)
 
 
 def adapter_name(text: str) -> str:
