@@ -19,7 +19,8 @@ RUNNER, MATRIX = ROOT / "scripts" / "phase0_vllm_runner.py", ROOT / "scripts" / 
 @pytest.fixture
 def root(tmp_path):
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
-    shutil.copytree(ROOT / "reference" / "mini" / "adapters", tmp_path / "reference" / "mini" / "adapters")
+    for tier in ("mini", "cpu"):
+        shutil.copytree(ROOT / "reference" / tier / "adapters", tmp_path / "reference" / tier / "adapters")
     return tmp_path
 
 
