@@ -31,7 +31,7 @@ wildcard_constraints:
 
 if not ADAPTERS:
     logger.warning(
-        f"tier {TIER.name} ships no records yet: only the matrix of figure 1 is drawn, with nothing measured; add --config measurements=fresh"
+        f"tier {TIER.name} ships no acceptance records yet: only the matrix of engine features is drawn; add --config measurements=fresh"
     )
 
 
