@@ -14,6 +14,7 @@ from lora_spec.config.gate import GateConfig
 from lora_spec.errors import ConfigError
 from lora_spec.features.payload import read_features
 from lora_spec.measurement.record_table import read_records
+from lora_spec.plots.context import WATERMARK
 from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.predictors.smoke import smoke_fit
 from lora_spec.provenance import collect_provenance
@@ -26,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
         gate = read_config(args.gate, GateConfig).to_dict()
         settings, tier, evidence = {"gate": gate}, "smoke", "synthetic-smoke"
         fitted = smoke_fit(gate, seed=gate["predictor"]["seed"])
-        tell("SYNTHETIC SMOKE - NOT EVIDENCE: predictor and predictions are of made-up adapters")
+        tell(f"{WATERMARK}: predictor and predictions are of made-up adapters")
     elif None in (args.records, args.settings, args.tier):
         raise ConfigError("--features needs --records, --settings and --tier beside it; or try --smoke-test")
     else:

@@ -162,6 +162,9 @@ class AcceptanceRecord:
         return max((record.counts.num_speculative_tokens for record in self.chosen()), default=0)
 
 
+MIN_STEP_TIME_TRIALS = 3  # fewer say nothing of how times vary
+
+
 @dataclass(frozen=True)
 class StepTimeCell:
     """Wall times of single engine steps at one depth K and batch size, in one trial."""

@@ -17,19 +17,14 @@ _COUNTED = r"\{(?:(\d+)(,?)(\d*)|,(\d*))\}"
 _SPECIAL = frozenset("\\[](){}*+?|.^$")
 _CLASS_ESCAPES = frozenset("dDwWsS")
 _ANCHORS = {"^": "start", "$": "end", "\\A": "start", "\\Z": "end", "\\b": "boundary", "\\B": "inside"}
+_Accepts = re.Pattern[str] | str | None
 _GROUP_START = r"\((?:\?:|\?P<[A-Za-z_]\w*>|(?!\?))"
 
 
 class _Node:
     """A state: either consumes one character, or moves on freely (if its anchor holds)."""
 
-    def __init__(
-        self,
-        *,
-        accepts: re.Pattern[str] | str | None = None,
-        anchor: str | None = None,
-        targets: Iterable[int] = (),
-    ) -> None:
+    def __init__(self, *, accepts: _Accepts = None, anchor: str | None = None, targets: Iterable[int] = ()) -> None:
         self.accepts = accepts
         self.anchor = anchor
         self.targets = list(targets)

@@ -11,13 +11,12 @@ from lora_spec.cost_model.model import LEAST_MS, MOST_MS, CostModel
 from lora_spec.cost_model.parts import PART_NAMES, fit_parts, parts_design
 from lora_spec.cost_model.pulling import find_pull, noise_left, noise_variance, pulled
 from lora_spec.errors import MeasurementError
-from lora_spec.records import StepTimeCell
+from lora_spec.records import MIN_STEP_TIME_TRIALS, StepTimeCell
 
 Array = NDArray[np.float64]
 Grid = Mapping[tuple[int, int], Mapping[int, Array]]
 
 _POLISH_SWEEPS = 10
-MIN_TRIALS = 3
 
 
 def fit_cost_model(
@@ -152,9 +151,10 @@ def _grid(cells: Sequence[StepTimeCell]) -> tuple[Grid, list[int]]:
                     f"K={depth}, batch {batch_size}: trial {min(missing)} is missing; the grid must be whole, "
                     "or drift between trials would pass for a difference between cells"
                 )
-    if len(trials) < MIN_TRIALS:
+    if len(trials) < MIN_STEP_TIME_TRIALS:
         raise MeasurementError(
-            f"{len(trials)} trials of step times: fewer than {MIN_TRIALS} say nothing of how times vary; measure more"
+            f"{len(trials)} trials of step times: fewer than {MIN_STEP_TIME_TRIALS} say nothing of how times vary; "
+            "measure more"
         )
     grid = {cell: {trial: np.array(values) for trial, values in found.items()} for cell, found in steps.items()}
     return grid, trials

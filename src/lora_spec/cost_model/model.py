@@ -163,15 +163,18 @@ class CostModel:
 
     def time_ratio_draws(self, num_speculative_tokens: int, batch_size: float) -> Array:
         """Return draws of T_0(B) / T_K(B), the same draws of trials at every depth; exactly 1 at depth 0."""
-        return self._times(0, batch_size)[1] / self._times(num_speculative_tokens, batch_size)[1]
+        return self._time_ratio(num_speculative_tokens, batch_size)[1]
 
     def time_ratio(
         self, num_speculative_tokens: int, batch_size: float, *, level: float = DEFAULT_TIME_LEVEL
     ) -> Interval:
         """Return T_0(B) / T_K(B), from paired draws."""
+        return percentile_interval(*self._time_ratio(num_speculative_tokens, batch_size), level)
+
+    def _time_ratio(self, num_speculative_tokens: int, batch_size: float) -> tuple[float, Array]:
         off, off_draws = self._times(0, batch_size)
         on, on_draws = self._times(num_speculative_tokens, batch_size)
-        return percentile_interval(off / on, off_draws / on_draws, level)
+        return off / on, off_draws / on_draws
 
     def speedup(
         self,

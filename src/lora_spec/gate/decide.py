@@ -72,7 +72,7 @@ def decide(
     if all_doubts:
         # Why the acceptance is known so badly comes before what follows from that.
         causes = [*doubts, *inner_doubts, *inner_remarks]
-        reasons = [*causes, *(reason for reason in [*all_doubts, *all_remarks] if reason not in causes)]
+        reasons = [*causes, *headline.doubts, *remarks, *load_remarks, *headline.remarks]
         return _abstained(common, length=length, speedup=speedup, context=full_context, reasons=reasons)
     base_weighing = base and weigh(base, cost_model, settings=settings, batch_size=batch_size)
     drafter, drafter_reasons = drafter_action(headline, settings, traffic_share=traffic_share, base=base_weighing)

@@ -14,7 +14,7 @@ from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.lock import machine_lock
 from lora_spec.measurement.machine_load import CpuMeter, OtherCpuMeter, Patience
 from lora_spec.measurement.progress import with_progress
-from lora_spec.records import StepTimeCell
+from lora_spec.records import MIN_STEP_TIME_TRIALS, StepTimeCell
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ def measure_step_times(
     MeasurementError
         Fewer than three trials, no adapter, or a machine that stayed busy.
     """
-    if num_trials < 3 or not adapters or not prompts:
-        raise MeasurementError("step times need at least 3 trials, one adapter and one prompt; extend the config")
+    if num_trials < MIN_STEP_TIME_TRIALS or not adapters or not prompts:
+        raise MeasurementError(
+            f"step times need at least {MIN_STEP_TIME_TRIALS} trials, one adapter and one prompt; extend the config"
+        )
     plan = _interleave(depths, batch_sizes, num_trials, seed)
     patience = Patience(max_other_cores, max_wait_s, meter=meter, sleep=sleep)
     cells: list[StepTimeCell] = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from lora_spec.errors import EvidenceError
+from lora_spec.plots.verdict_table import verdict_text
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,10 @@ def compare_verdicts(new: pd.DataFrame, shipped: pd.DataFrame) -> list[Compariso
 
 def _compare(adapter: str, new: pd.Series, shipped: pd.Series) -> Comparison:
     overlap = new["lower"] <= shipped["upper"] and shipped["lower"] <= new["upper"]
-    same = _verdict(new) == _verdict(shipped)
+    same = verdict_text(new) == verdict_text(shipped)
     parts = [
         f"acceptance length {new['acceptance_length']:.2f} (shipped {shipped['acceptance_length']:.2f})",
-        f"{_verdict(new)} (shipped {_verdict(shipped)})",
+        f"{verdict_text(new)} (shipped {verdict_text(shipped)})",
         f"speedup {new['speedup']:.2f} (shipped {shipped['speedup']:.2f})",
     ]
     return Comparison(adapter, is_equal=bool(overlap and same), text=", ".join(parts))
-
-
-def _verdict(row: pd.Series) -> str:
-    depth = row["measured_num_speculative_tokens"]
-    return row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}")

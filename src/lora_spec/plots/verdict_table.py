@@ -77,23 +77,30 @@ def _interval(lower: object, upper: object) -> str:
     return "" if pd.isna(lower) else f" [{_number(lower)}, {_number(upper)}]"
 
 
+def _at_depth(depth: object) -> str:
+    return "" if pd.isna(depth) else f" K={depth}"
+
+
 def _speedup(row: pd.Series) -> str:
     if pd.isna(row["speedup"]):
         return _MISSING
-    depth = row["speedup_num_speculative_tokens"]
-    at_depth = "" if pd.isna(depth) else f" K={depth}"
-    return f"{_number(row['speedup'])}x{_interval(row['speedup_lower'], row['speedup_upper'])}{at_depth}"
+    interval, depth = _interval(row["speedup_lower"], row["speedup_upper"]), row["speedup_num_speculative_tokens"]
+    return f"{_number(row['speedup'])}x{interval}{_at_depth(depth)}"
+
+
+def verdict_text(row: pd.Series) -> str:
+    """Return a row's measured verdict in words: its action, and its depth if it has one."""
+    return row["measured_action"] + _at_depth(row["measured_num_speculative_tokens"])
 
 
 def _cells(row: pd.Series) -> tuple[str, ...]:
     """Return one adapter's cells as text; a missing value is a dash, never a number."""
-    depth = row["measured_num_speculative_tokens"]
     return (
         row["adapter"],
         row["stratum"],
         _number(row["acceptance_length"]) + _interval(row["lower"], row["upper"]),
         _number(row["base_acceptance_length"]),
-        row["measured_action"] + ("" if pd.isna(depth) else f" K={depth}"),
+        verdict_text(row),
         _speedup(row),
         _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
         _MISSING if pd.isna(row["reason"]) else row["reason"],

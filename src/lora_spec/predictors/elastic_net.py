@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.errors import PredictorError
-from lora_spec.predictors.positions import fit_positions, source_folds
+from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
 
@@ -101,12 +101,7 @@ class ElasticNetVariant:
 
     def fit(self, x: Array, y: Array, *, sources: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
         """Fit each position on the adapters that say something about it."""
-        try:
-            chosen = ElasticNetOptions(**options)
-        except TypeError as err:
-            raise PredictorError(
-                f"elastic_net: {err}; options are penalties, l1_ratios, num_folds, min_sources_for_search"
-            ) from err
+        chosen = read_options(ElasticNetOptions, options, name="elastic_net")
 
         def fit_one(rows: Array, values: Array, names: list[str]) -> dict[str, Any]:
             return _fit_position(rows, values, names, chosen)

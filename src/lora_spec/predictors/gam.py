@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lora_spec.errors import PredictorError
-from lora_spec.predictors.positions import fit_positions, source_folds
+from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
 
@@ -129,10 +128,7 @@ class GamVariant:
 
     def fit(self, x: Array, y: Array, *, sources: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
         """Fit each position on the adapters that say something about it."""
-        try:
-            chosen = GamOptions(**options)
-        except TypeError as err:
-            raise PredictorError(f"gam: {err}; options are {', '.join(GamOptions.__dataclass_fields__)}") from err
+        chosen = read_options(GamOptions, options, name="gam")
 
         def fit_one(rows: Array, values: Array, names: list[str]) -> dict[str, Any]:
             penalty = _choose_penalty(rows, values, names, chosen)

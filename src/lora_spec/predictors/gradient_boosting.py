@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lora_spec.errors import PredictorError
-from lora_spec.predictors.positions import fit_positions, source_folds
+from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
 
@@ -109,11 +108,7 @@ class GradientBoostingVariant:
 
     def fit(self, x: Array, y: Array, *, sources: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
         """Fit each position on the adapters that say something about it."""
-        try:
-            chosen = GradientBoostingOptions(**options)
-        except TypeError as err:
-            known = ", ".join(GradientBoostingOptions.__dataclass_fields__)
-            raise PredictorError(f"gradient_boosting: {err}; options are {known}") from err
+        chosen = read_options(GradientBoostingOptions, options, name="gradient_boosting")
 
         def fit_one(rows: Array, values: Array, names: list[str]) -> dict[str, Any]:
             num_trees = _choose_num_trees(rows, values, names, chosen)

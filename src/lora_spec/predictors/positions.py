@@ -1,7 +1,7 @@
 """One model per draft position, each fitted on the adapters that say something about it."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 from lora_spec.errors import PredictorError
 
 Array = NDArray[np.float64]
+Options = TypeVar("Options")
 FitOne = Callable[[Array, Array, list[str]], dict[str, Any]]
+
+
+def read_options(kind: type[Options], options: Mapping[str, Any], *, name: str) -> Options:
+    """Return a variant's options as its dataclass; PredictorError that lists them where one is unknown."""
+    try:
+        return kind(**options)
+    except TypeError as err:
+        raise PredictorError(f"{name}: {err}; options are {', '.join(kind.__dataclass_fields__)}") from err
 
 
 def fit_positions(x: Array, y: Array, sources: Sequence[str], fit_one: FitOne) -> list[dict[str, Any]]:
