@@ -42,6 +42,7 @@ _STATUSES = (
     "works",
     "works",
     "replaced",
+    "unjudged",
     "refused",
     "unmeasured",
     "wrong",

@@ -43,9 +43,10 @@ def table(tier):
         names = {tuple(cell.axes.items()): cell.cell_id for cell in cells}
         observed = {
             names[tuple({**USUAL, **change}.items())]: {
-                "status": status,
+                "status": "works" if status == "unjudged" else status,
                 "reason": "r",
                 "replaced": replaced,
+                "checks": [{"name": "texts", "outcome": "unknown"}] if status == "unjudged" else [],
                 "timestamp": "t",
             }
             for change, status, replaced in seen
@@ -77,6 +78,12 @@ def test_a_replaced_setting_shows_only_under_its_own_feature(table):
     frame = table(({"scheduling": "async"}, "works", {"scheduling": "sync"}))
     assert _place(frame, "one", "scheduling", "async") == ("replaced", 1, 1)
     assert _place(frame, "one", "prefix_caching", "on") == ("works", 1, 1)
+
+
+def test_a_cell_whose_output_was_not_judged_is_not_shown_as_working(table):
+    frame = table(({}, "unjudged", {}), ({"prefix_caching": False}, "works", {}))
+    assert _place(frame, "one", "execution", "eager") == ("unjudged", 1, 2)
+    assert _place(frame, "one", "prefix_caching", "off") == ("works", 1, 1)
 
 
 def test_every_measured_cell_counts_once_under_each_feature(table):

@@ -71,6 +71,8 @@ def _place(method: str, lora: str, axis: str, value: Any, rows: Sequence[Row]) -
 
 def _status(row: Row, axis: str) -> str:
     """Return a measured cell's status; its replaced settings count only where they are looked at."""
+    if row["status"] == "works" and row["unjudged"]:
+        return "unjudged"
     is_replaced = any(name in row["replaced"] for name in (*ROW_AXES, axis))
     return "replaced" if row["status"] == "works" and is_replaced else row["status"]
 

@@ -127,6 +127,20 @@ def test_a_replaced_setting_is_offered_to_nobody_and_told_to_who_asks_for_it():
     assert entries["ngram", "async"]["fallback"] == ("draft_model", "sync")
 
 
+def test_a_cell_whose_output_could_not_be_judged_is_offered_to_nobody_not_even_itself():
+    unjudged = {**_seen(), "checks": [{"name": "texts", "outcome": "unknown"}, {"name": "grammar", "outcome": "ok"}]}
+    entries, _ = _policy({"method": ("none", "ngram", "draft_model")}, {("none",): _seen(), ("ngram",): unjudged})
+    assert [entries[method,]["fallback"] for method in ("none", "ngram", "draft_model")] == [("none",)] * 3
+    assert entries["ngram",]["reason"].startswith("ran, not judged: it works; the nearest that works has method=none")
+
+
+def test_what_was_not_judged_was_not_seen_working():
+    (cell,) = enumerate_cells(AxesConfig(**ONLY), ())
+    unjudged = {**_seen(), "checks": [{"name": "texts", "outcome": "unknown"}]}
+    (row,) = lay_over([cell], {cell.cell_id: unjudged})
+    assert (row["num_pairs_working"], row["unjudged"]) == (0, ["texts"])
+
+
 def test_an_unmeasured_cell_says_how_many_of_its_pairs_were_seen_working():
     axes = {"method": ("none", "ngram"), "prefix_caching": (False, True)}
     seen = {("none", False): _seen(), ("ngram", True): _seen(), ("ngram", False): _seen("wrong")}

@@ -27,10 +27,10 @@ def fallback_policy(rows: Sequence[Row], weights: FallbackWeights) -> dict[str, 
 
     The distance of two cells is the sum of the weights of the axes on which they differ; ties go to fewer changed
     axes, then to the first name. A cell with a setting that the engine replaced is offered for nothing: it is another
-    cell than its name says.
+    cell than its name says. Neither is one whose output could not be judged: that it ran is no sign that it is right.
     """
     costs = weights.to_dict()
-    offers = [row for row in rows if row["status"] == "works" and not row["replaced"]]
+    offers = [row for row in rows if row["status"] == "works" and not row["replaced"] and not row["unjudged"]]
     wanted = [row for row in rows if row["status"] != "meaningless"]
     return {
         "weights": costs,
@@ -86,7 +86,7 @@ def _pairs(row: Row) -> str:
 def _reason(wanted: Row, target: Mapping[str, Any], found: Row | None) -> str:
     """Say what is known of the wanted cell, and which settings the fallback has in the place of those wanted."""
     known = {
-        "works": f"measured as working: {wanted['reason']}",
+        "works": f"{'ran, not judged' if wanted['unjudged'] else 'measured as working'}: {wanted['reason']}",
         "unmeasured": f"unmeasured: {_pairs(wanted)}",
         "conceptual": f"not run here: {wanted['reason']}",
     }.get(wanted["status"], f"measured as {wanted['status']}: {wanted['reason']}")
