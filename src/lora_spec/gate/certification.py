@@ -1,0 +1,144 @@
+"""The commit threshold for predicted verdicts: chosen on half of the sources, certified on the other half."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lora_spec.cost_model import CostModel
+from lora_spec.errors import ConfigError
+from lora_spec.evaluation.selective import (
+    Certificate,
+    Judged,
+    certify,
+    choose_threshold,
+    halve_sources,
+    least_certifiable,
+    risk_curve,
+)
+from lora_spec.gate.actions import choose
+from lora_spec.gate.doubt import loss_of_choice, violation_probability
+from lora_spec.gate.settings import GateSettings
+from lora_spec.joins import by_adapter, check_same_weights
+from lora_spec.records import AcceptanceEstimate
+
+
+@dataclass(frozen=True)
+class AbstentionRule:
+    """What counts as wrong, how much of it is accepted, and how sure the certificate is; fixed before measuring.
+
+    Parameters
+    ----------
+    max_loss
+        A committed verdict is wrong if its depth loses more than this share of goodput at the measured acceptance.
+    max_risk
+        The threshold is the largest doubt up to which at most this share of the committed is wrong.
+    confidence
+        Of the one-sided bound on the share of wrong verdicts.
+    seed
+        Of the halves.
+    """
+
+    max_loss: float
+    max_risk: float
+    confidence: float
+    seed: int
+
+
+def judge_predictions(
+    predictions: Sequence[Mapping[str, Any]],
+    measured: Sequence[Mapping[str, Any]],
+    *,
+    sources: Mapping[str, str],
+    cost_model: CostModel,
+    settings: GateSettings,
+    rule: AbstentionRule,
+) -> list[Judged]:
+    """Return, for every predicted adapter that was measured, the doubt of its verdict and whether it is wrong.
+
+    An adapter out of distribution has an infinite doubt: whatever its interval says, it holds for other adapters.
+
+    Parameters
+    ----------
+    predictions
+        Held-out predictions as :func:`lora_spec.predictors.held_out.fit_and_hold_out` gives them; those without a
+        left-out source (zero updates) are told from the file, not predicted, and stay out.
+    measured
+        Summaries with ``adapter``, ``adapter_sha256`` and ``estimate``.
+
+    Raises
+    ------
+    ConfigError
+        No load is given, or an adapter has no source.
+    ResultError
+        Prediction and measurement are of different weights.
+    """
+    batch_size = settings.headline_batch_size
+    if batch_size is None:
+        raise ConfigError("certifying needs the headline load; give headline_load in gate.yaml")
+    truths = by_adapter(measured, lambda item: item["adapter"], what="measured acceptances")
+    found = []
+    for name, guess in by_adapter(predictions, lambda item: item["adapter"], what="predictions").items():
+        if name not in truths or guess["left_out"] is None:
+            continue
+        check_same_weights(
+            name, {"predictions": guess["adapter_sha256"], "measured counts": truths[name]["adapter_sha256"]}
+        )
+        if name not in sources:
+            raise ConfigError(f"adapter {name!r} has no source; give its domain")
+        found.append(
+            _judge(name, sources[name], guess, truths[name], cost_model, settings, batch_size=batch_size, rule=rule)
+        )
+    return found
+
+
+def _judge(
+    name: str,
+    source: str,
+    guess: Mapping[str, Any],
+    truth: Mapping[str, Any],
+    cost_model: CostModel,
+    settings: GateSettings,
+    *,
+    batch_size: float,
+    rule: AbstentionRule,
+) -> Judged:
+    predicted, real = (AcceptanceEstimate.from_dict(item["estimate"]) for item in (guess, truth))
+    speedups = {k: cost_model.speedup(predicted, k, batch_size).interval.estimate for k in settings.candidate_depths}
+    depth = choose(speedups, settings).num_speculative_tokens
+    doubt = math.inf
+    if not predicted.is_out_of_distribution:
+        doubt = violation_probability(
+            predicted, cost_model, depth, settings=settings, batch_size=batch_size, max_loss=rule.max_loss
+        )
+    lengths = {k: real.acceptance_length(k).estimate for k in settings.candidate_depths}
+    loss = loss_of_choice(depth, lengths, cost_model, settings=settings, batch_size=batch_size)
+    return Judged(name, source, doubt, loss > rule.max_loss)
+
+
+def certification(judged: Sequence[Judged], rule: AbstentionRule) -> dict[str, Any]:
+    """Return the payload of a ``certification`` result: thresholds, certificates in both directions, the whole curve.
+
+    The first direction gives the threshold that verdicts use; the second is the same with the halves exchanged, to show
+    how much hangs on the cut.
+    """
+    halves = halve_sources(judged, seed=rule.seed)
+    directions = [_direction(halves[i], halves[1 - i], rule) for i in (0, 1)]
+    return {
+        "rule": asdict(rule),
+        "threshold": directions[0]["certificate"]["threshold"],
+        "directions": directions,
+        "curve": [asdict(point) for point in risk_curve(judged)],
+        "least_certifiable": least_certifiable(len(judged), rule.confidence),
+        "adapters": [{**asdict(item), "doubt": item.doubt if math.isfinite(item.doubt) else None} for item in judged],
+    }
+
+
+def _direction(chosen_on: Sequence[Judged], certified_on: Sequence[Judged], rule: AbstentionRule) -> dict[str, Any]:
+    threshold = choose_threshold(chosen_on, max_risk=rule.max_risk)
+    certificate: Certificate = certify(certified_on, threshold, confidence=rule.confidence)
+    return {
+        "chosen_on": sorted({item.source for item in chosen_on}),
+        "certified_on": sorted({item.source for item in certified_on}),
+        "certificate": asdict(certificate),
+    }

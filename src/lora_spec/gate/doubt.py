@@ -1,0 +1,58 @@
+"""How likely a verdict is to be wrong, from its own intervals: the doubt by which verdicts are committed or not."""
+
+from collections.abc import Mapping
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lora_spec.cost_model.model import CostModel
+from lora_spec.gate.actions import losses_of
+from lora_spec.gate.settings import GateSettings
+from lora_spec.records import AcceptanceEstimate, Interval
+
+Array = NDArray[np.float64]
+
+_NUM_POSITIONS = 200
+
+
+def violation_probability(
+    estimate: AcceptanceEstimate,
+    cost_model: CostModel,
+    depth: int,
+    *,
+    settings: GateSettings,
+    batch_size: float,
+    max_loss: float,
+) -> float:
+    """Return how likely ``depth`` is to lose more than ``max_loss`` of goodput to the best depth up to the standing one.
+
+    The acceptance lengths follow their intervals as two half-normals that meet at the estimate, each interval end at
+    its quantile, all depths together (an adapter that is worse than thought at one depth is worse at all), cut off at 1
+    and K + 1; step-time ratios follow the cost model's paired draws. It orders verdicts by how doubtful they are; how
+    often verdicts of some doubt are wrong is for :mod:`lora_spec.evaluation.selective` to count.
+    """
+    depths = (*settings.shallower_depths, settings.standing_num_speculative_tokens)
+    lengths = {k: _spread(estimate.acceptance_length(k), longest=k + 1) for k in depths}
+    ratios = {k: cost_model.time_ratio_draws(k, batch_size) for k in depths}
+    # Every position meets every draw: (positions, draws).
+    speedups = {k: lengths[k][:, None] * ratios[k][None, :] for k in depths}
+    return float(np.mean(losses_of(depth, speedups, settings) > max_loss))
+
+
+def _spread(interval: Interval, *, longest: float) -> Array:
+    """Return equally likely values of an acceptance length, shape ``(200,)``, from low to high."""
+    normal = NormalDist()
+    shares = (np.arange(_NUM_POSITIONS) + 0.5) / _NUM_POSITIONS
+    steps = np.array([normal.inv_cdf(share) for share in shares]) / normal.inv_cdf((1 + interval.level) / 2)
+    below, above = interval.estimate - interval.lower, interval.upper - interval.estimate
+    return np.clip(interval.estimate + np.where(steps < 0, below, above) * steps, 1.0, longest)
+
+
+def loss_of_choice(
+    depth: int, estimates: Mapping[int, float], cost_model: CostModel, *, settings: GateSettings, batch_size: float
+) -> float:
+    """Return the share of goodput that ``depth`` loses where the acceptance lengths are known, E_K by depth."""
+    depths = (*settings.shallower_depths, settings.standing_num_speculative_tokens)
+    speedups = {k: np.array(estimates[k] * cost_model.time_ratio(k, batch_size).estimate) for k in depths}
+    return float(losses_of(depth, speedups, settings))
