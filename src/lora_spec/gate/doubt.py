@@ -25,7 +25,7 @@ def violation_probability(
     batch_size: float,
     max_loss: float,
 ) -> float:
-    """Return how likely ``depth`` is to lose more than ``max_loss`` of goodput to the best depth up to the standing one.
+    """Return how likely ``depth`` is to lose more than ``max_loss`` of goodput to the best one up to the standing.
 
     The acceptance lengths follow their intervals as two half-normals that meet at the estimate, each interval end at
     its quantile, all depths together (an adapter that is worse than thought at one depth is worse at all), cut off at 1
