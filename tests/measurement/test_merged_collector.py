@@ -1,5 +1,7 @@
 """Counting on merged weights, with a fake engine and drafters whose acceptance is known."""
 
+from dataclasses import replace
+
 import pytest
 
 from lora_spec.engines import AdapterRef
@@ -100,9 +102,28 @@ def test_a_merge_that_changes_nothing_is_caught():
         collector.collect(AdapterRef("shifted", "folder", 8), _sets("json"))
 
 
-def test_too_few_drafts_are_refused_with_the_arm_and_the_domain():
-    with pytest.raises(MeasurementError, match=r"domain 'json', base arm: \d+ drafts"):
+def test_too_few_drafts_are_refused_with_the_adapter_the_set_and_the_arm():
+    with pytest.raises(MeasurementError, match=r"adapter shifted, prompt set 'own', base arm: \d+ drafts, 16 are"):
         _collector().collect(AdapterRef("shifted", "folder", 8), _sets("json", count=1))
+
+
+def test_drafts_are_counted_over_the_domains_of_a_set_not_in_each():
+    few = replace(SETTINGS, min_drafts=60)
+    collector = MergedCollector(
+        FakeEngine(ACCEPTANCE, num_speculative_tokens=4),
+        {"final": FakeReplayer(ACCEPTANCE)},
+        few,
+        weights_of=lambda adapter: [("merged", adapter)],
+    )
+    own, *common = _sets("json", "chat", "sql", "code", "prose", count=2)
+    records = collector.collect(
+        AdapterRef("shifted", "folder", 8), [replace(own, prompts=_sets("json")[0].prompts), *common]
+    )
+    drafts = {}
+    for r in records:
+        if (r.prompt_set, r.arm, r.counts.num_speculative_tokens) == ("common", "base", 3):
+            drafts[r.domain] = drafts.get(r.domain, 0) + r.counts.num_drafts
+    assert max(drafts.values()) < 60 <= sum(drafts.values())
 
 
 @pytest.mark.parametrize("fault", ["truncated_prompts", "failed_requests"])

@@ -100,8 +100,24 @@ class Collector(ABC):
             # Domains with the same prompts share the base's records, each under its own name.
             base_records = self._named(prompt_set, base_records)
             found += [*base_records, *records, *self._on_base_texts(prompt_set, base_texts, adapter)]
-        check_adapter_was_served([record for record in found if record.context == "own"], adapter)
+        self._check(found, adapter)
         return tuple(found)
+
+    def _check(self, found: Sequence[PromptRecord], adapter: AdapterRef) -> None:
+        """Raise MeasurementError where the adapter was not served, or a set holds too few drafts in an arm.
+
+        Drafts are counted over all domains of a set, as its rates are: an adapter of few words has few in each.
+        """
+        own = [record for record in found if record.context == "own"]
+        check_adapter_was_served(own, adapter)
+        depth = self._settings.num_speculative_tokens
+        standing: dict[tuple[str, str], list[PromptRecord]] = {}
+        for record in own:
+            if (record.source, record.drafter, record.counts.num_speculative_tokens) == ("replay", "final", depth):
+                standing.setdefault((record.prompt_set, record.arm), []).append(record)
+        for (prompt_set, arm), records in standing.items():
+            where = f"adapter {adapter.name}, prompt set {prompt_set!r}, {arm} arm"
+            check_num_drafts(records, self._settings.min_drafts, where=where)
 
     @abstractmethod
     def _serve(self, adapter: AdapterRef | None) -> None:
@@ -153,7 +169,7 @@ class LoraCollector(Collector):
             adapter=adapter,
             num_speculative_tokens=self._settings.num_speculative_tokens,
             max_tokens=prompt_set.max_tokens,
-            min_drafts=self._settings.min_drafts,
+            min_drafts=0,  # counted over all domains of the set, when both arms are there
             num_warmup_prompts=self._settings.num_warmup_prompts,
         )
         texts = continue_past_end(
@@ -207,16 +223,7 @@ class MergedCollector(Collector):
             num_overrun_tokens=self._settings.max_depth,
         )
         texts = [replace(text, adapter=adapter) for text in written]
-        records = self._named(prompt_set, self._replayed(prompt_set, texts, adapter), weights="merged")
-        standing = [
-            record
-            for record in records
-            if (record.drafter, record.counts.num_speculative_tokens)
-            == ("final", self._settings.num_speculative_tokens)
-        ]
-        where = f"prompt set {prompt_set.name!r}, domain {prompt_set.domain!r}, {'adapted' if adapter else 'base'} arm"
-        check_num_drafts(standing, self._settings.min_drafts, where=where)
-        return records, texts
+        return self._named(prompt_set, self._replayed(prompt_set, texts, adapter), weights="merged"), texts
 
     def _on_base_texts(
         self, prompt_set: PromptSet, base_texts: Sequence[Trajectory], adapter: AdapterRef
