@@ -248,8 +248,12 @@ def setup_in_words():
     """Return the line under every figure."""
     names = pair_names()
     own, common = TIER.prompts.own_evaluation, TIER.prompts.common_evaluation
+    counted = {
+        "lora": "LoRA on",
+        "merged": "counts by replay of merged weights, times with LoRA on",
+    }
     return (
-        f"{names['target_model']} + {names['draft_model']}, {names['engine']}, LoRA on, greedy, "
+        f"{names['target_model']} + {names['draft_model']}, {names['engine']}, {counted[TIER.phase1_measurement.counting.weights]}, greedy, "
         f"standing K={TIER.gate.standing_num_speculative_tokens}, {own.num_prompts_per_adapter} own and {common.num_prompts_per_adapter} common prompts, "
         f"at most {own.max_tokens} tokens each"
     )

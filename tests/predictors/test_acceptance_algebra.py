@@ -24,6 +24,13 @@ def test_infinite_logits_reach_the_ends_of_the_range():
     assert algebra.lengths_from_logits(np.full(3, -np.inf)).tolist() == [1.0, 1.0, 1.0]
 
 
+def test_rates_and_lengths_stay_inside_their_range_whatever_a_model_says():
+    for logits in (np.full(6, 1e9), np.full(6, -1e9), np.full(6, np.inf), np.full(6, -np.inf)):
+        rates = algebra.acceptance_rates(logits)
+        assert np.all(np.isfinite(algebra.logit(rates)))
+        assert np.all(np.isfinite(algebra.length_logits(algebra.acceptance_lengths(rates))))
+
+
 def test_length_logits_are_undone():
     lengths = np.array([1.5, 1.9, 2.2])
     assert algebra.lengths_from_logits(algebra.length_logits(lengths)) == pytest.approx(lengths)

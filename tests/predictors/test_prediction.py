@@ -58,6 +58,13 @@ def test_fewer_adapters_than_the_gate_asks_for_claim_no_interval(fit_examples):
     assert thin.acceptance_rate_per_pos == enough.acceptance_rate_per_pos
 
 
+@pytest.mark.parametrize("strength", [-1e12, 1e12])
+def test_an_adapter_absurdly_far_out_gets_the_whole_range_from_thin_data_and_not_an_error(fit_examples, strength):
+    estimate = predict(fit_examples(make_examples(12, 2), min_adapters=25), columns_of(_point(strength)))
+    assert (estimate.lower, estimate.upper) == ((0.0,) * DEPTH, (1.0,) * DEPTH)
+    assert estimate.is_out_of_distribution
+
+
 def test_new_adapters_of_new_sources_are_covered_as_promised(fit_examples):
     level = 0.8
     exported = fit_examples(make_examples(12, 2, seed=1, noise=0.4), level=level)

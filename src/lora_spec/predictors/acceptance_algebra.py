@@ -10,6 +10,10 @@ Array = NDArray[np.float64]
 # Jeffreys' half count keeps the logit of 0 or n successes finite; with hundreds of drafts it moves nothing else.
 _HALF_COUNT = 0.5
 
+# A model that extrapolates may say anything; odds beyond half a billion to one mean no more than these, and their
+# products still differ from 0 and 1 in float64, so that no bound becomes infinity minus infinity.
+_LARGEST_LOGIT = 20.0
+
 
 def logit(probability: Array) -> Array:
     """Return log(p / (1 - p)); infinite at 0 and 1."""
@@ -40,8 +44,8 @@ def conditional_logits(counts: AcceptanceCounts, *, min_trials: int) -> Array:
 
 
 def acceptance_rates(conditional: Array) -> Array:
-    """Return a_k = prod_{i<=k} r_i from logit r, last axis k; falling in k by construction."""
-    return np.cumprod(sigmoid(conditional), axis=-1)
+    """Return a_k = prod_{i<=k} r_i from logit r, last axis k; falling in k by construction, strictly inside (0, 1)."""
+    return np.cumprod(sigmoid(np.clip(conditional, -_LARGEST_LOGIT, _LARGEST_LOGIT)), axis=-1)
 
 
 def acceptance_lengths(rates: Array) -> Array:
