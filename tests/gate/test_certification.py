@@ -1,5 +1,6 @@
 """Doubts, wrong verdicts and certificates where the answer can be worked out by hand."""
 
+import json
 import math
 from statistics import NormalDist
 
@@ -114,8 +115,6 @@ def test_the_threshold_never_comes_from_the_sources_that_certify_it():
 
 
 def test_the_payload_is_plain_json_also_with_infinite_doubts():
-    import json
-
     strange = estimate(geometric(0.8), is_out_of_distribution=True, reasons=(("R_OUT_OF_DISTRIBUTION", "far"),))
     predictions = [_prediction("a", strange), _prediction("b", strange)]
     judged = _judge(predictions, [_measured(name, geometric(0.8)) for name in "ab"])

@@ -74,8 +74,12 @@ def risk_curve(judged: Sequence[Judged]) -> list[RiskPoint]:
     return [_point(judged, doubt) for doubt in doubts]
 
 
+def _committed(judged: Sequence[Judged], threshold: float) -> list[Judged]:
+    return [item for item in judged if item.doubt <= threshold]
+
+
 def _point(judged: Sequence[Judged], threshold: float) -> RiskPoint:
-    committed = [item for item in judged if item.doubt <= threshold]
+    committed = _committed(judged, threshold)
     return RiskPoint(threshold, len(committed), sum(item.is_wrong for item in committed))
 
 
@@ -118,7 +122,7 @@ def certify(judged: Sequence[Judged], threshold: float | None, *, confidence: fl
         raise ConfigError(
             f"{len(judged)} adapters at confidence {confidence}: certifying needs adapters, and more than 0.5"
         )
-    committed = [] if threshold is None else [item for item in judged if item.doubt <= threshold]
+    committed = [] if threshold is None else _committed(judged, threshold)
     sources, wrong = {item.source for item in committed}, {item.source for item in committed if item.is_wrong}
     return Certificate(
         threshold=threshold,

@@ -43,5 +43,4 @@ def is_harmful(speedups: Mapping[int, float], settings: GateSettings) -> bool:
 
 def losses_of(depth: int, speedups: Mapping[int, Array], settings: GateSettings) -> Array:
     """Return the share of goodput that a depth loses to the best depth up to the standing one, draw by draw."""
-    considered = (*settings.shallower_depths, settings.standing_num_speculative_tokens)
-    return 1 - speedups[depth] / np.max([speedups[d] for d in considered], axis=0)
+    return 1 - speedups[depth] / np.max([speedups[d] for d in settings.rivals], axis=0)

@@ -8,7 +8,6 @@ from typing import Any
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import ConfigError
 from lora_spec.evaluation.selective import (
-    Certificate,
     Judged,
     certify,
     choose_threshold,
@@ -16,9 +15,9 @@ from lora_spec.evaluation.selective import (
     least_certifiable,
     risk_curve,
 )
-from lora_spec.gate.actions import choose
 from lora_spec.gate.doubt import loss_of_choice, violation_probability
 from lora_spec.gate.settings import GateSettings
+from lora_spec.gate.weighing import weigh
 from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.records import AcceptanceEstimate
 
@@ -104,8 +103,9 @@ def _judge(
     rule: AbstentionRule,
 ) -> Judged:
     predicted, real = (AcceptanceEstimate.from_dict(item["estimate"]) for item in (guess, truth))
-    speedups = {k: cost_model.speedup(predicted, k, batch_size).interval.estimate for k in settings.candidate_depths}
-    depth = choose(speedups, settings).num_speculative_tokens
+    # The depth that the verdict itself would choose, were it not to abstain.
+    weighing = weigh(predicted, cost_model, settings=settings, batch_size=batch_size)
+    depth = weighing.choice.num_speculative_tokens
     doubt = math.inf
     if not predicted.is_out_of_distribution:
         doubt = violation_probability(
@@ -136,7 +136,7 @@ def certification(judged: Sequence[Judged], rule: AbstentionRule) -> dict[str, A
 
 def _direction(chosen_on: Sequence[Judged], certified_on: Sequence[Judged], rule: AbstentionRule) -> dict[str, Any]:
     threshold = choose_threshold(chosen_on, max_risk=rule.max_risk)
-    certificate: Certificate = certify(certified_on, threshold, confidence=rule.confidence)
+    certificate = certify(certified_on, threshold, confidence=rule.confidence)
     return {
         "chosen_on": sorted({item.source for item in chosen_on}),
         "certified_on": sorted({item.source for item in certified_on}),

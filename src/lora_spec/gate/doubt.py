@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.actions import losses_of
 from lora_spec.gate.settings import GateSettings
-from lora_spec.records import AcceptanceEstimate, Interval
+from lora_spec.gate.weighing import along
+from lora_spec.records import AcceptanceEstimate
 
 Array = NDArray[np.float64]
 
@@ -32,27 +33,23 @@ def violation_probability(
     and K + 1; step-time ratios follow the cost model's paired draws. It orders verdicts by how doubtful they are; how
     often verdicts of some doubt are wrong is for :mod:`lora_spec.evaluation.selective` to count.
     """
-    depths = (*settings.shallower_depths, settings.standing_num_speculative_tokens)
-    lengths = {k: _spread(estimate.acceptance_length(k), longest=k + 1) for k in depths}
-    ratios = {k: cost_model.time_ratio_draws(k, batch_size) for k in depths}
+    positions = _equally_likely_positions(estimate.level)
+    lengths = {k: np.clip(along(estimate.acceptance_length(k), positions), 1.0, k + 1.0) for k in settings.rivals}
     # Every position meets every draw: (positions, draws).
-    speedups = {k: lengths[k][:, None] * ratios[k][None, :] for k in depths}
+    speedups = {k: lengths[k][:, None] * cost_model.time_ratio_draws(k, batch_size) for k in settings.rivals}
     return float(np.mean(losses_of(depth, speedups, settings) > max_loss))
 
 
-def _spread(interval: Interval, *, longest: float) -> Array:
-    """Return equally likely values of an acceptance length, shape ``(200,)``, from low to high."""
+def _equally_likely_positions(level: float) -> Array:
+    """Return normal quantiles from low to high, shape ``(200,)``, those of an interval's ends at -1 and 1."""
     normal = NormalDist()
     shares = (np.arange(_NUM_POSITIONS) + 0.5) / _NUM_POSITIONS
-    steps = np.array([normal.inv_cdf(share) for share in shares]) / normal.inv_cdf((1 + interval.level) / 2)
-    below, above = interval.estimate - interval.lower, interval.upper - interval.estimate
-    return np.clip(interval.estimate + np.where(steps < 0, below, above) * steps, 1.0, longest)
+    return np.array([normal.inv_cdf(share) for share in shares]) / normal.inv_cdf((1 + level) / 2)
 
 
 def loss_of_choice(
     depth: int, estimates: Mapping[int, float], cost_model: CostModel, *, settings: GateSettings, batch_size: float
 ) -> float:
     """Return the share of goodput that ``depth`` loses where the acceptance lengths are known, E_K by depth."""
-    depths = (*settings.shallower_depths, settings.standing_num_speculative_tokens)
-    speedups = {k: np.array(estimates[k] * cost_model.time_ratio(k, batch_size).estimate) for k in depths}
+    speedups = {k: np.array(estimates[k] * cost_model.time_ratio(k, batch_size).estimate) for k in settings.rivals}
     return float(losses_of(depth, speedups, settings))

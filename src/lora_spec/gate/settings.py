@@ -66,6 +66,11 @@ class GateSettings:
         return tuple(sorted(d for d in set(self.candidate_depths) if d < self.standing_num_speculative_tokens))
 
     @property
+    def rivals(self) -> tuple[int, ...]:
+        """Return the candidates that a chosen depth is held against: the shallower ones, then the standing one."""
+        return (*self.shallower_depths, self.standing_num_speculative_tokens)
+
+    @property
     def deeper_depths(self) -> tuple[int, ...]:
         """Return the candidates beyond the standing depth."""
         return tuple(sorted(d for d in set(self.candidate_depths) if d > self.standing_num_speculative_tokens))

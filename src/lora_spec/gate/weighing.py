@@ -77,9 +77,10 @@ def _positions() -> NDArray[np.float64]:
     return np.linspace(-1, 1, 2 * _STEPS_PER_HALF + 1)
 
 
-def _along(interval: Interval, position: float) -> float:
-    end = interval.upper if position > 0 else interval.lower
-    return interval.estimate + abs(position) * (end - interval.estimate)
+def along(interval: Interval, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values at positions of an interval: -1 lower end, 0 estimate, 1 upper end, beyond them further out."""
+    ends = np.where(positions > 0, interval.upper, interval.lower)
+    return interval.estimate + np.abs(positions) * (ends - interval.estimate)
 
 
 def _width_doubts(
@@ -118,7 +119,7 @@ def _spanning_doubts(
     quantile = (1 + standing.level) / 2
     worst, found = 0.0, set()
     for position in _positions():
-        speedups = {k: _along(lengths[k], float(position)) * ratios[k] for k in lengths}
+        speedups = {k: along(lengths[k], position) * ratios[k] for k in lengths}
         losses = losses_of(choice.num_speculative_tokens, speedups, settings)
         worst = max(worst, float(np.quantile(losses, quantile)))
         found |= {choose({k: float(speedups[k][i]) for k in lengths}, settings) for i in _spread(losses, quantile)}
