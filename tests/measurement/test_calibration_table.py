@@ -1,5 +1,6 @@
 """The Parquet table of a calibration probe: whole, typed, and of calibration prompts alone."""
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_calibration import make_prompt, make_record
@@ -54,11 +55,9 @@ def test_other_columns_and_damaged_values_are_refused(tmp_path):
         read_calibration(path)
     payload = pq.read_schema(_write(path)).metadata[b"lora_spec"]
     table = pq.read_table(path)
-    damaged = table.set_column(
-        table.column_names.index("js_base_nats"),
-        declared_schema().field("js_base_nats"),
-        [[[0.9] * 20] * table.num_rows],
-    )
+    field = declared_schema().field("js_base_nats")
+    values = pa.array([[0.9] * 20] * table.num_rows, type=field.type)
+    damaged = table.set_column(table.column_names.index(field.name), field, values)
     pq.write_table(damaged.replace_schema_metadata({b"lora_spec": payload}), path)
     with pytest.raises(ResultError, match=r"a\.parquet.*js_base_nats"):
         read_calibration(path)

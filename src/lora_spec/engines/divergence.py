@@ -7,6 +7,7 @@ References: Kullback and Leibler 1951; Lin 1991, "Divergence measures based on t
 most ln 2 nats); Leviathan et al. 2023, corollary 3.6 (overlap = acceptance under sampling).
 """
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,15 @@ def kl_divergence(log_p: "Tensor", log_q: "Tensor") -> "Tensor":
 
 def js_divergence(log_p: "Tensor", log_q: "Tensor") -> "Tensor":
     """Return JS(p, q) = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats, in [0, ln 2]."""
-    import math
+    gap = log_q - log_p
+    return ((_kl_to_middle(log_p, gap) + _kl_to_middle(log_q, -gap)) / 2).clamp(min=0, max=math.log(2))
 
+
+def _kl_to_middle(log_p: "Tensor", gap: "Tensor") -> "Tensor":
+    """Return KL(p || (p + q) / 2) with gap = log q - log p: log p - log m = ln 2 - log(1 + q / p), 0 where p = q."""
     import torch
 
-    log_m = torch.logaddexp(log_p, log_q) - math.log(2)
-    return ((kl_divergence(log_p, log_m) + kl_divergence(log_q, log_m)) / 2).clamp(max=math.log(2))
+    return (log_p.exp() * (math.log(2) - torch.nn.functional.softplus(gap))).sum(dim=-1)
 
 
 def entropy(log_p: "Tensor") -> "Tensor":

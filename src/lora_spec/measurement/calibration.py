@@ -32,7 +32,7 @@ def calibration_prompt(
         num_prompt_tokens=len(trajectory.prompt_token_ids),
         output_token_ids=trajectory.output_token_ids,
         finish_reason=trajectory.finish_reason,
-        signals={name: tuple(values[:num_positions]) for name, values in signals.items()},
+        signals={name: tuple(map(float, values[:num_positions])) for name, values in signals.items()},
         counts_by_depth=tuple(
             steps_of_matches(matches, num_positions, depth).counts() for depth in range(1, max_depth + 1)
         ),
