@@ -153,6 +153,16 @@ def test_the_pilot_makes_and_measures_its_own_adapters_only(snakemake, job_count
     assert job_counts(done)["extract_features"] == len(pool.pilot) < len(pool.names)
 
 
+def test_the_calibration_probe_is_planned_where_a_tier_has_prompts_for_it(snakemake, job_counts):
+    done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=fresh", "pool=pilot", "--", "calibration")
+    assert done.returncode == 0, done.stderr
+    assert job_counts(done)["calibration_probe"] == 1
+    for flags in (("tier=mini",), ("tier=cpu", "measurements=shipped")):
+        done = snakemake("--dry-run", "--config", *flags, "--", "calibration")
+        assert done.returncode == 0, done.stderr
+        assert "calibration_probe" not in job_counts(done)
+
+
 def test_parsing_imports_nothing_heavy(snakemake, checkout, monkeypatch):
     guard = checkout / "guard"
     guard.mkdir()
