@@ -41,6 +41,13 @@ class PredictorSettings(TypedDict):
     context: PairNames
 
 
+class ComparisonSettings(PredictorSettings):
+    """The same to compare predictors: ``scored`` names the adapters that count, ``setup`` is the figure's last line."""
+
+    scored: list[AdapterName]
+    setup: Text
+
+
 class DrafterSettings(TypedDict):
     """How a drafter is distilled."""
 

@@ -165,6 +165,19 @@ class AdapterPoolConfig(ConfigModel):
         """Return the distinct domains in file order."""
         return tuple(dict.fromkeys(row.domain for row in self.adapters))
 
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Return the adapters that count as one observation each, in file order.
+
+        Not among them are controls, which are copies or no update at all, and repeats: a row that differs from an
+        earlier one in nothing but its seed (and name, and where its file lies) tells of noise, not of another adapter.
+        """
+        found: dict[str, str] = {}
+        for row in self.adapters:
+            if row.stratum != "control":
+                found.setdefault(row.model_dump_json(exclude={"name", "seed", "source", "path", "sha256"}), row.name)
+        return tuple(found.values())
+
     def find(self, name: str) -> Adapter:
         """Return the row of one adapter; KeyError if there is none, since names come from :attr:`names`."""
         return {row.name: row for row in self.adapters}[name]
