@@ -7,7 +7,7 @@ from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.cli.settings_flags import ComparisonSettings
 from lora_spec.cost_model.payload import read_cost_model
 from lora_spec.features.payload import read_features
-from lora_spec.gate.comparison import compare_predictors
+from lora_spec.gate.predictor_comparison import compare_predictors
 from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.predictor_scores_table import predictor_scores_table
 from lora_spec.plots.saving import csv_bytes

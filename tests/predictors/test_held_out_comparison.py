@@ -7,8 +7,8 @@ import pytest
 from linear_law import make_tables
 
 from lora_spec.errors import PredictorError, ResultError
-from lora_spec.predictors.comparison import compare_held_out, measured_mismatch
 from lora_spec.predictors.held_out import fit_and_hold_out
+from lora_spec.predictors.held_out_comparison import compare_held_out, measured_mismatch
 from lora_spec.predictors.nulls import NULLS
 from lora_spec.predictors.registry import VARIANTS
 

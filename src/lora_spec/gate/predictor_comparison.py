@@ -29,8 +29,9 @@ from lora_spec.evaluation import (
 )
 from lora_spec.gate.net_loss import Question, ask, base_counts, fix_load
 from lora_spec.gate.settings import gate_settings
-from lora_spec.predictors.comparison import Contender, HeldOutComparison, compare_held_out, measured_mismatch
 from lora_spec.predictors.examples import TrainingExample
+from lora_spec.predictors.held_out_comparison import Contender, HeldOutComparison, compare_held_out, measured_mismatch
+from lora_spec.predictors.joining import teaching_features
 from lora_spec.records import AcceptanceRecord
 
 Array = NDArray[np.float64]
@@ -99,9 +100,9 @@ def compare_predictors(
     ResultError
         What is joined does not belong together, or base counts are missing.
     """
+    _check_enough(features, sources, scored, gate["comparison"]["min_sources"])
     found = compare_held_out(features, records, gate=gate, sources=sources, prompt_set=_PROMPT_SET)
     examples = tuple(example for example in found.examples if example.adapter in set(scored))
-    _check_enough(examples, gate["comparison"]["min_sources"])
     question = _question(examples, records, cost_model, gate)
     truth = _truth(examples, question, gate)
     resampled = {_key(contender): _resample(contender, truth) for contender in found.contenders}
@@ -123,11 +124,14 @@ def _key(contender: Contender) -> tuple[str, str | None]:
     return contender.predictor, contender.mode
 
 
-def _check_enough(examples: Sequence[TrainingExample], min_sources: int) -> None:
-    num_sources = len({example.source for example in examples})
-    if num_sources < min_sources:
+def _check_enough(
+    features: Sequence[Mapping[str, Any]], sources: Mapping[str, str], scored: Sequence[str], min_sources: int
+) -> None:
+    names = {item["adapter"]["name"] for item in teaching_features(features)} & set(scored)
+    found = {sources[name] for name in names if name in sources}
+    if len(found) < min_sources:
         raise PredictorError(
-            f"{len(examples)} separately trained adapters of {num_sources} sources: comparing predictors needs "
+            f"{len(names)} separately trained adapters of {len(found)} sources: comparing predictors needs "
             f"{min_sources} sources (comparison.min_sources in gate.yaml); measure more"
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from lora_spec.gate.net_loss import FixedLoad
-from lora_spec.predictors.comparison import HeldOutGuess
+from lora_spec.predictors.held_out_comparison import HeldOutGuess
 from lora_spec.records import Interval, Mode
 from lora_spec.results import Result
 from lora_spec.typed import AdapterName, read_typed_result
@@ -63,7 +63,7 @@ class AdapterPayload(TypedDict):
 
 
 class ComparisonPayload(TypedDict):
-    """What :func:`lora_spec.gate.comparison.compare_predictors` gives."""
+    """What :func:`lora_spec.gate.predictor_comparison.compare_predictors` gives."""
 
     context: dict[str, Any]
     net_loss: NetLossPayload
