@@ -47,6 +47,7 @@ FIGURES = {
     "fig5_rank_disagreement": "rank_disagreement",
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
+    "fig8_risk_coverage": "risk_coverage",
 }
 SERVING_PYTHON = ".venv-serving/bin/python"
 # What counting reads of phase1_measurement.yaml, and what estimating reads: a change elsewhere reruns neither.
@@ -207,6 +208,12 @@ def records(kind, ext="json"):
 def domains():
     """Return adapter name to domain: the group that a split leaves out whole."""
     return {name: TIER.adapter_pool.find(name).domain for name in ADAPTERS}
+
+
+def judged_domains():
+    """Return the domain of every adapter that counts as one observation: copies, controls and repeats do not."""
+    pool = TIER.adapter_pool
+    return {name: pool.find(name).domain for name in ADAPTERS if name in pool.separate}
 
 
 def pair_names():

@@ -105,6 +105,13 @@ class HubAdapter(_AdapterRow):
 Adapter = TrainedAdapter | ShippedAdapter | HubAdapter | ScaledAdapter | RandomAdapter
 
 
+def _apart_from_seed(row: Adapter) -> str:
+    """Return what a row says, without where its adapter lies and which seed made it; a hub's row is its own kind."""
+    if isinstance(row, HubAdapter):
+        return row.name
+    return row.model_dump_json(exclude={"name", "source", "path", "sha256", "seed"})
+
+
 class AdapterPoolConfig(ConfigModel):
     """The whole of ``adapter_pool.yaml``."""
 
@@ -159,6 +166,17 @@ class AdapterPoolConfig(ConfigModel):
     def names(self) -> tuple[str, ...]:
         """Return the adapters' names in file order."""
         return tuple(row.name for row in self.adapters)
+
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Return the adapters that count as an observation each: no controls, and of rows that differ in nothing but
+        the seed the first.
+        """
+        firsts: dict[str, str] = {}
+        for row in self.adapters:
+            if row.stratum != "control":
+                firsts.setdefault(_apart_from_seed(row), row.name)
+        return tuple(firsts.values())
 
     @property
     def domains(self) -> tuple[str, ...]:
