@@ -200,6 +200,19 @@ def live_adapters():
     return tuple(ADAPTERS[::step][:wanted])
 
 
+def calibrated_adapters():
+    """Return the adapters that are probed on calibration prompts: all where the tier has such prompts, else none."""
+    return ADAPTERS if TIER.prompts.find("own", "calibration") else ()
+
+
+def calibration_records():
+    """Return the calibration records of all adapters that are probed: measured by this run, or as many as are shipped."""
+    paths = [f"{RECORDS}/calibration/{name}.parquet" for name in calibrated_adapters()]
+    if MEASUREMENTS == "fresh":
+        return paths
+    return [path for path in paths if (ROOT / path).exists()]
+
+
 def records(kind, ext="json"):
     """Return the records of one kind for all adapters, measured by this run or shipped."""
     return [f"{RECORDS}/{kind}/{name}.{ext}" for name in ADAPTERS]
