@@ -44,6 +44,7 @@ FIGURES = {
     "fig1_composability": "composability",
     "fig2_paired_effect": "paired_effect",
     "fig3_predicted_vs_measured": "predicted_vs_measured",
+    "fig4_predictor_scores": "predictor_scores",
     "fig5_rank_disagreement": "rank_disagreement",
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
@@ -223,12 +224,6 @@ def domains():
     return {name: TIER.adapter_pool.find(name).domain for name in ADAPTERS}
 
 
-def judged_domains():
-    """Return the domain of every adapter that counts as one observation: copies, controls and repeats do not."""
-    pool = TIER.adapter_pool
-    return {name: pool.find(name).domain for name in ADAPTERS if name in pool.separate}
-
-
 def pair_names():
     """Return what numbers hold for: target and drafter by name, and the engine's version."""
     pair, engine = TIER.models.primary, TIER.models.engine
@@ -280,8 +275,36 @@ def setup_in_words():
 
 
 def joined_tables():
-    """Return the tables that verdicts, estimates and step times are joined into; figure 1 has its own source."""
-    return [name for name in FIGURES.values() if name != "composability"]
+    """Return the tables that verdicts, estimates and step times are joined into; figures 1 and 4 have sources of their own."""
+    apart = ("composability", "predictor_scores")
+    return [name for name in FIGURES.values() if name not in apart]
+
+
+def scored_adapters():
+    """Return the adapters that count where predictors are scored: no copies, no controls, no repeats."""
+    return [name for name in TIER.adapter_pool.separate if name in ADAPTERS]
+
+
+def scored_domains():
+    """Return the domain of every adapter that counts."""
+    return {name: TIER.adapter_pool.find(name).domain for name in scored_adapters()}
+
+
+def comparison_settings():
+    """Return what comparing predictors needs beside features, counts and step times."""
+    return {
+        "gate": plain(TIER.gate),
+        "domains": domains(),
+        "context": pair_names(),
+        "scored": scored_adapters(),
+        "setup": setup_in_words(),
+    }
+
+
+def can_compare_predictors():
+    """Return whether the scored adapters come from enough domains to compare predictors on."""
+    num_domains = len({domains()[name] for name in scored_adapters()})
+    return num_domains >= TIER.gate.comparison.min_sources
 
 
 def phase0_settings(wildcards):
@@ -319,6 +342,7 @@ def drawn_figures():
     """Return the figures that there is something to draw for."""
     shown = {name: bool(ADAPTERS) for name in FIGURES}
     shown["fig1_composability"] = bool(phase0_observations())
+    shown["fig4_predictor_scores"] = can_compare_predictors()
     return tuple(name for name, is_shown in shown.items() if is_shown)
 
 

@@ -125,13 +125,43 @@ rule certify_verdicts:
         tier=TIER.name,
         python=analysis_python(),
         code=code("certify_verdicts"),
-        settings=as_json({"gate": plain(TIER.gate), "domains": judged_domains()}),
+        settings=as_json({"gate": plain(TIER.gate), "domains": scored_domains()}),
     message:
         "Choosing and certifying which predicted verdicts are committed"
     shell:
         "{params.python:q} scripts/certify_verdicts.py --measured {input.measured:q} --predictions {input.predictions:q}"
         " --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
         " --output {output:q} > {log:q} 2>&1"
+
+
+rule compare_predictors:
+    """Score every predictor in every mode against the nulls, on adapters whose domain their fits did not see."""
+    input:
+        features=records("features"),
+        records=records("acceptance", "parquet"),
+        cost_model="results/{run}/cost_model.json",
+    output:
+        comparison="results/{run}/predictor/comparison.json",
+        table="results/{run}/tables/predictor_scores.csv",
+    log:
+        "logs/{run}/compare_predictors.log",
+    benchmark:
+        "results/{run}/benchmarks/compare_predictors.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("compare_predictors"),
+        settings=as_json(comparison_settings()),
+    message:
+        "Comparing predictors and nulls, leaving one domain out at a time"
+    shell:
+        "{params.python:q} scripts/compare_predictors.py --features {input.features:q} --records {input.records:q}"
+        " --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output.comparison:q} --figure-table {output.table:q} > {log:q} 2>&1"
 
 
 rule decide:

@@ -137,6 +137,39 @@ def predicted_vs_measured(num_adapters: int = 6, *, evidence: str = "measured") 
     return _context(pd.DataFrame(rows), evidence)
 
 
+def predictor_scores(
+    num_adapters: int = 10, *, evidence: str = "measured", unscored: str | None = None
+) -> pd.DataFrame:
+    """Return three nulls, and three predictors in four modes; AUROC is missing where ``unscored`` says why."""
+    contenders = [(name, None) for name in ("own_traffic", "norm_ridge", "metadata_ridge")]
+    contenders += [
+        (name, mode)
+        for mode in ("checkpoint_only", "checkpoint_base", "checkpoint_meta", "checkpoint_calib")
+        for name in ("elastic_net", "gam", "gradient_boosting")
+    ]
+    rows = []
+    for i, (name, mode) in enumerate(contenders):
+        for score, value in (("spearman", 0.9 - 0.13 * ((5 * i) % 12)), ("auroc", 0.95 - 0.04 * ((5 * i) % 12))):
+            is_missing = score == "auroc" and unscored is not None
+            rows.append(
+                {
+                    "predictor": name,
+                    "mode": mode,
+                    "score": score,
+                    "estimate": None if is_missing else value,
+                    "lower": None if is_missing else max(-1.0, value - 0.3),
+                    "upper": None if is_missing else min(1.0, value + 0.2),
+                    "permutation_p": 0.0001 * 3**i if score == "spearman" and i < 8 else None,
+                    "num_adapters": num_adapters,
+                    "num_sources": min(num_adapters, 18),
+                    "num_speculative_tokens": 3,
+                    "question": "K=3 is a net loss at batch 8: 42% of the adapters",
+                    "unscored": unscored,
+                }
+            )
+    return _context(pd.DataFrame(rows), evidence)
+
+
 def rank_disagreement(
     num_adapters: int = 6, *, evidence: str = "measured", loads: tuple[int, ...] = (1, 8, 16)
 ) -> pd.DataFrame:

@@ -47,6 +47,13 @@ def test_every_tier_plans_fresh_and_shipped(snakemake, tier, measurements):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(("tier", "is_compared"), [("mini", False), ("cpu", True)])
+def test_predictors_are_compared_and_drawn_where_there_are_domains_enough(snakemake, job_counts, tier, is_compared):
+    done = snakemake("--dry-run", "--config", f"tier={tier}", "measurements=shipped")
+    assert job_counts(done).get("compare_predictors", 0) == int(is_compared)
+    assert ("fig4_predictor_scores" in done.stdout) == is_compared
+
+
 @pytest.mark.parametrize("profile", sorted(path.name for path in (ROOT / "profiles").iterdir() if path.is_dir()))
 def test_every_profile_plans_without_what_it_runs_on(snakemake, profile):
     done = snakemake("--dry-run", "--workflow-profile", f"profiles/{profile}")

@@ -48,6 +48,13 @@ class CertificationSettings(TypedDict):
     domains: dict[AdapterName, Text]
 
 
+class ComparisonSettings(PredictorSettings):
+    """The same to compare predictors: ``scored`` names the adapters that count, ``setup`` is the figure's last line."""
+
+    scored: list[AdapterName]
+    setup: Text
+
+
 class DrafterSettings(TypedDict):
     """How a drafter is distilled."""
 

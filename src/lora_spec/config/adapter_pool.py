@@ -105,13 +105,6 @@ class HubAdapter(_AdapterRow):
 Adapter = TrainedAdapter | ShippedAdapter | HubAdapter | ScaledAdapter | RandomAdapter
 
 
-def _apart_from_seed(row: Adapter) -> str:
-    """Return what a row says, without where its adapter lies and which seed made it; a hub's row is its own kind."""
-    if isinstance(row, HubAdapter):
-        return row.name
-    return row.model_dump_json(exclude={"name", "source", "path", "sha256", "seed"})
-
-
 class AdapterPoolConfig(ConfigModel):
     """The whole of ``adapter_pool.yaml``."""
 
@@ -168,20 +161,22 @@ class AdapterPoolConfig(ConfigModel):
         return tuple(row.name for row in self.adapters)
 
     @property
-    def separate(self) -> tuple[str, ...]:
-        """Return the adapters that count as an observation each: no controls, and of rows that differ in nothing but
-        the seed the first.
-        """
-        firsts: dict[str, str] = {}
-        for row in self.adapters:
-            if row.stratum != "control":
-                firsts.setdefault(_apart_from_seed(row), row.name)
-        return tuple(firsts.values())
-
-    @property
     def domains(self) -> tuple[str, ...]:
         """Return the distinct domains in file order."""
         return tuple(dict.fromkeys(row.domain for row in self.adapters))
+
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Return the adapters that count as one observation each, in file order.
+
+        Not among them are controls, which are copies or no update at all, and repeats: a row that differs from an
+        earlier one in nothing but its seed (and name, and where its file lies) tells of noise, not of another adapter.
+        """
+        found: dict[str, str] = {}
+        for row in self.adapters:
+            if row.stratum != "control":
+                found.setdefault(row.model_dump_json(exclude={"name", "seed", "source", "path", "sha256"}), row.name)
+        return tuple(found.values())
 
     def find(self, name: str) -> Adapter:
         """Return the row of one adapter; KeyError if there is none, since names come from :attr:`names`."""

@@ -94,6 +94,31 @@ class AbstentionConfig(ConfigModel):
     seed: Seed = Field(description="Seed of the halving of the sources.")
 
 
+class ComparisonConfig(ConfigModel):
+    """How predictors and nulls are held against each other; fixed before anything is measured."""
+
+    min_sources: PositiveCount = Field(
+        ge=2, description="With adapters of fewer domains nothing is compared: an interval over them says nothing."
+    )
+    num_bootstrap_draws: NumDraws = Field(description="Draws of whole domains behind intervals and paired differences.")
+    num_permutations: NumDraws = Field(description="Permutations behind p, whose least value is 1 / (1 + this).")
+    base_prompt_set: Literal["common", "own"] = Field(
+        description="Prompts whose base acceptance fixes the load of 'the standing depth is a net loss'; the common "
+        "ones are there before any adapter is."
+    )
+    min_prevalence: OpenFraction = Field(
+        description="With a smaller share of net losses no AUROC is given: a few adapters would make it."
+    )
+    max_prevalence: OpenFraction = Field(description="The same for the largest share of net losses.")
+    seed: Seed = Field(description="Seed of draws and permutations.")
+
+    @model_validator(mode="after")
+    def _prevalences_are_a_range(self) -> "ComparisonConfig":
+        if self.min_prevalence >= self.max_prevalence:
+            raise ValueError(f"min_prevalence {self.min_prevalence} must be below max_prevalence {self.max_prevalence}")
+        return self
+
+
 class GateConfig(ConfigModel):
     """The whole of ``gate.yaml``."""
 
@@ -125,6 +150,7 @@ class GateConfig(ConfigModel):
     seed: Seed = Field(description="Seed of those draws.")
     predictor: PredictorConfig = Field(description="The predictor that the gate asks.")
     abstention: AbstentionConfig = Field(description="When a predicted verdict is committed.")
+    comparison: ComparisonConfig = Field(description="How predictors are compared with each other and with nulls.")
 
     @model_validator(mode="after")
     def _standing_depth_is_a_candidate(self) -> "GateConfig":

@@ -64,6 +64,31 @@ PREDICTED_VS_MEASURED = FrameSchema(
     one_value=("num_speculative_tokens",),
 )
 
+PREDICTOR_SCORES = FrameSchema(
+    "predictor_scores",
+    {
+        "predictor": Column("str", "name of the predictor, or of the null"),
+        "mode": Column("str", "feature mode; missing for nulls", True, get_args(Mode)),
+        "score": Column(
+            "str",
+            "spearman: guessed with measured acceptance length; auroc: of the question",
+            choices=("spearman", "auroc"),
+        ),
+        "estimate": Column("float", "the score; missing where it is undefined or may not be given", True),
+        "lower": Column("float", "its lower bound", True),
+        "upper": Column("float", "its upper bound", True),
+        "permutation_p": Column("float", "p of the order, one-sided; missing for AUROC", True),
+        "num_adapters": Column("int", "adapters scored: separately trained, no copies and no repeats"),
+        "num_sources": Column("int", "groups that they come from, each left out whole"),
+        "num_speculative_tokens": Column("int", "standing depth K"),
+        "question": Column("str", "what AUROC is about, in words"),
+        "unscored": Column("str", "why no AUROC may be given; missing where it is", True),
+    },
+    key=("predictor", "mode", "score"),
+    intervals=(("lower", "upper"),),
+    one_value=("num_adapters", "num_sources", "num_speculative_tokens", "question", "unscored"),
+)
+
 RANK_DISAGREEMENT = FrameSchema(
     "rank_disagreement",
     {

@@ -67,22 +67,38 @@ def _choose_columns(x: Array, y: Array, num_curves: int) -> list[int]:
     return [varied[place - 1] for place in chosen]
 
 
-def _fit_curves(x: Array, y: Array, columns: Sequence[int], options: GamOptions, penalty: float) -> dict[str, Any]:
-    """Return intercept and curves; each curve is its values on an even grid over the column's range."""
-    from statsmodels.gam.api import BSplines
+@dataclass(frozen=True)
+class _Basis:
+    """The splines of the chosen columns on some adapters; the same for every penalty."""
 
-    if not columns:
+    columns: tuple[int, ...]
+    ranges: tuple[tuple[float, float], ...]
+    splines: Any
+
+    @classmethod
+    def on(cls, x: Array, y: Array, options: GamOptions) -> "_Basis":
+        from statsmodels.gam.api import BSplines
+
+        columns = tuple(_choose_columns(x, y, options.num_curves))
+        if not columns:
+            return cls((), (), None)
+        chosen, num = x[:, list(columns)], len(columns)
+        splines = BSplines(chosen, df=[options.num_basis] * num, degree=[_DEGREE] * num)
+        return cls(columns, tuple((float(v.min()), float(v.max())) for v in chosen.T), splines)
+
+
+def _fit_curves(y: Array, basis: _Basis, penalty: float) -> dict[str, Any]:
+    """Return intercept and curves; each curve is its values on an even grid over the column's range."""
+    if not basis.columns:
         return {"intercept": float(y.mean()), "curves": []}
-    chosen, num = x[:, list(columns)], len(columns)
-    basis = BSplines(chosen, df=[options.num_basis] * num, degree=[_DEGREE] * num)
-    parameters = _penalised_least_squares(basis.basis, y, basis.penalty_matrices, penalty)
+    splines = basis.splines
+    parameters = _penalised_least_squares(splines.basis, y, splines.penalty_matrices, penalty)
     curves, at = [], 1
-    for column, part in zip(columns, basis.smoothers, strict=True):
-        low, high = float(x[:, column].min()), float(x[:, column].max())
+    for column, (low, high), part in zip(basis.columns, basis.ranges, splines.smoothers, strict=True):
         weights = parameters[at : at + part.dim_basis]
         at += part.dim_basis
         values = part.transform(np.linspace(low, high, _GRID_POINTS)) @ weights
-        curves.append({"column": int(column), "low": low, "high": high, "values": values.tolist()})
+        curves.append({"column": column, "low": low, "high": high, "values": values.tolist()})
     return {"intercept": float(parameters[0]), "curves": curves}
 
 
@@ -102,17 +118,14 @@ def _penalised_least_squares(basis: Array, y: Array, bends: Sequence[Array], pen
 def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: GamOptions) -> float:
     if len(options.penalties) == 1 or len(set(sources)) < options.min_sources_for_search:
         return max(options.penalties)
-    folds = source_folds(x, sources, options.num_folds)
-    errors = []
-    for penalty in options.penalties:
-        error = 0.0
-        for inside, outside in folds:
-            columns = _choose_columns(x[inside], y[inside], options.num_curves)
-            curves = _fit_curves(x[inside], y[inside], columns, options, penalty)
-            error += sum(
+    errors = np.zeros(len(options.penalties))
+    for inside, outside in source_folds(x, sources, options.num_folds):
+        basis = _Basis.on(x[inside], y[inside], options)
+        for place, penalty in enumerate(options.penalties):
+            curves = _fit_curves(y[inside], basis, penalty)
+            errors[place] += sum(
                 (_evaluate(curves, row) - value) ** 2 for row, value in zip(x[outside], y[outside], strict=True)
             )
-        errors.append(error)
     return options.penalties[int(np.argmin(errors))]
 
 
@@ -132,8 +145,7 @@ class GamVariant:
 
         def fit_one(rows: Array, values: Array, names: list[str]) -> dict[str, Any]:
             penalty = _choose_penalty(rows, values, names, chosen)
-            columns = _choose_columns(rows, values, chosen.num_curves)
-            return {**_fit_curves(rows, values, columns, chosen, penalty), "penalty": penalty}
+            return {**_fit_curves(values, _Basis.on(rows, values, chosen), penalty), "penalty": penalty}
 
         return {"num_columns": x.shape[1], "positions": fit_positions(x, y, sources, fit_one)}
 
