@@ -18,6 +18,7 @@ include: "rules/models.smk"
 include: "rules/adapters.smk"
 include: "rules/phase0.smk"
 include: "rules/measure.smk"
+include: "rules/calibration.smk"
 include: "rules/decide.smk"
 include: "rules/figures.smk"
 
@@ -37,6 +38,7 @@ if not ADAPTERS:
 
 localrules:
     all,
+    calibration,
     verdicts,
     figures,
 

@@ -48,6 +48,7 @@ FIGURES = {
     "fig5_rank_disagreement": "rank_disagreement",
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
+    "fig8_risk_coverage": "risk_coverage",
 }
 SERVING_PYTHON = ".venv-serving/bin/python"
 # What counting reads of phase1_measurement.yaml, and what estimating reads: a change elsewhere reruns neither.
@@ -200,6 +201,19 @@ def live_adapters():
     return tuple(ADAPTERS[::step][:wanted])
 
 
+def calibrated_adapters():
+    """Return the adapters that are probed on calibration prompts: all where the tier has such prompts, else none."""
+    return ADAPTERS if TIER.prompts.find("own", "calibration") else ()
+
+
+def calibration_records():
+    """Return the calibration records of all adapters that are probed: measured by this run, or as many as are shipped."""
+    paths = [f"{RECORDS}/calibration/{name}.parquet" for name in calibrated_adapters()]
+    if MEASUREMENTS == "fresh":
+        return paths
+    return [path for path in paths if (ROOT / path).exists()]
+
+
 def records(kind, ext="json"):
     """Return the records of one kind for all adapters, measured by this run or shipped."""
     return [f"{RECORDS}/{kind}/{name}.{ext}" for name in ADAPTERS]
@@ -269,6 +283,11 @@ def joined_tables():
 def scored_adapters():
     """Return the adapters that count where predictors are scored: no copies, no controls, no repeats."""
     return [name for name in TIER.adapter_pool.separate if name in ADAPTERS]
+
+
+def scored_domains():
+    """Return the domain of every adapter that counts."""
+    return {name: TIER.adapter_pool.find(name).domain for name in scored_adapters()}
 
 
 def comparison_settings():

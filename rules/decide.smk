@@ -107,6 +107,33 @@ rule phase3_predictor:
         " --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
 
 
+rule certify_verdicts:
+    """Choose how doubtful a predicted verdict may be on half of the sources, and certify it on the other half."""
+    input:
+        measured="results/{run}/measured.json",
+        predictions="results/{run}/predictor/predictions.json",
+        cost_model="results/{run}/cost_model.json",
+    output:
+        "results/{run}/certification.json",
+    log:
+        "logs/{run}/certify_verdicts.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("certify_verdicts"),
+        settings=as_json({"gate": plain(TIER.gate), "domains": scored_domains()}),
+    message:
+        "Choosing and certifying which predicted verdicts are committed"
+    shell:
+        "{params.python:q} scripts/certify_verdicts.py --measured {input.measured:q} --predictions {input.predictions:q}"
+        " --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
 rule compare_predictors:
     """Score every predictor in every mode against the nulls, on adapters whose domain their fits did not see."""
     input:
@@ -144,6 +171,7 @@ rule decide:
         measured="results/{run}/measured.json",
         predictions="results/{run}/predictor/predictions.json",
         cost_model="results/{run}/cost_model.json",
+        certification="results/{run}/certification.json",
     output:
         expand(
             "results/{run}/verdicts/{adapter}.{mode}.json",
@@ -167,7 +195,8 @@ rule decide:
         "Deciding"
     shell:
         "{params.python:q} scripts/decide.py --features {input.features:q} --measured {input.measured:q}"
-        " --predictions {input.predictions:q} --cost-model {input.cost_model:q} --gate {params.gate:q} --context {params.context:q}"
+        " --predictions {input.predictions:q} --cost-model {input.cost_model:q}"
+        " --certification {input.certification:q} --gate {params.gate:q} --context {params.context:q}"
         " --tier {params.tier:q} --output-dir results/{wildcards.run}/verdicts > {log:q} 2>&1"
 
 

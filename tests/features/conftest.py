@@ -1,6 +1,7 @@
-"""Features are tested on folders that the adapter tests know how to write."""
+"""Features are tested on folders that the adapter tests know how to write, and on hand-made calibration records."""
 
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "adapter"))
+for room in ("adapter", "foundation"):
+    sys.path.append(str(Path(__file__).parent.parent / room))

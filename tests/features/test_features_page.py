@@ -3,12 +3,23 @@
 import re
 from pathlib import Path
 
-from lora_spec.features import CheckpointBaseColumns, CheckpointMetaColumns, CheckpointOnlyColumns
+from lora_spec.features import (
+    CheckpointBaseColumns,
+    CheckpointCalibColumns,
+    CheckpointMetaColumns,
+    CheckpointOnlyColumns,
+)
+from lora_spec.features.columns import CALIBRATED_DEPTHS
 from lora_spec.features.families import FAMILIES, THIRDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "features.md"
-PLACES = {"{third}": THIRDS, "{family}": FAMILIES, "{part}": ("all", "attention", "mlp")}
-KINDS = (CheckpointOnlyColumns, CheckpointMetaColumns, CheckpointBaseColumns)
+PLACES = {
+    "{third}": THIRDS,
+    "{family}": FAMILIES,
+    "{part}": ("all", "attention", "mlp"),
+    "{depth}": tuple(map(str, CALIBRATED_DEPTHS)),
+}
+KINDS = (CheckpointOnlyColumns, CheckpointMetaColumns, CheckpointBaseColumns, CheckpointCalibColumns)
 
 
 def spelled_out(name):

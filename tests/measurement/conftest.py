@@ -1,7 +1,12 @@
+import sys
+from pathlib import Path
+
 import pytest
 
 from lora_spec.engines import AdapterRef, open_engine
 from lora_spec.measurement import Prompt
+
+sys.path.append(str(Path(__file__).parent.parent / "foundation"))  # hand-made calibration records
 
 ACCEPTANCE = {None: 0.7, "json": 0.3}
 

@@ -244,6 +244,32 @@ def cost_model_fit(
     return _context(pd.DataFrame(rows), evidence).assign(interval_level=None)
 
 
+def risk_coverage(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return a curve whose last tenth is wrong, and two halves of which one commits nothing when there are few."""
+    shared = {"confidence": 0.9, "max_risk": 0.1, "max_loss": 0.05, "load_batch_size": 8.0, "mode": "checkpoint_only"}
+    shared |= {"num_judged_sources": max(1, num_adapters // 3)}
+    rows = [
+        _risk_row("curve", num_adapters, n, max(0, n - 9 * num_adapters // 10), threshold=n / num_adapters)
+        for n in range(1, num_adapters + 1)
+    ]
+    for direction, share in ((1, 0.7), (2, 0.0 if num_adapters < 4 else 0.6)):
+        half = max(1, num_adapters // 2)
+        num = int(share * half)
+        row = _risk_row("certified", half, num, num // 10, threshold=share or None) | {"direction": direction}
+        rows.append(row | {"num_committed_sources": num, "num_wrong_sources": num // 10})
+    both = sum(row["num_committed"] for row in rows[-2:])
+    rows.append(_risk_row("together", num_adapters, both, both // 10, threshold=None))
+    empty = {"direction": None, "num_committed_sources": None, "num_wrong_sources": None, "upper_by_source": None}
+    return _context(pd.DataFrame([empty | row | shared for row in rows]), evidence).assign(interval_level=None)
+
+
+def _risk_row(kind: str, judged: int, num: int, wrong: int, *, threshold: float | None) -> dict[str, object]:
+    risk = wrong / num if num else None
+    upper = None if risk is None else min(1.0, risk + 1 / num**0.5)
+    counts = {"num_judged": judged, "num_committed": num, "num_wrong": wrong, "coverage": num / judged}
+    return {"kind": kind, "threshold": threshold, **counts, "risk": risk, "upper": upper}
+
+
 def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
     """Return one verdict per adapter, the last without a measured acceptance."""
     lengths = [*_lengths(num_adapters)[:-1], None]

@@ -41,6 +41,13 @@ class PredictorSettings(TypedDict):
     context: PairNames
 
 
+class CertificationSettings(TypedDict):
+    """How predicted verdicts are judged; ``domains`` maps an adapter that is judged to its source."""
+
+    gate: GateConfig
+    domains: dict[AdapterName, Text]
+
+
 class ComparisonSettings(PredictorSettings):
     """The same to compare predictors: ``scored`` names the adapters that count, ``setup`` is the figure's last line."""
 

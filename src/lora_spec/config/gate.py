@@ -77,6 +77,23 @@ class PredictorConfig(ConfigModel):
     seed: Seed = Field(description="Seed of folds and permutations.")
 
 
+class AbstentionConfig(ConfigModel):
+    """Which predicted verdicts are committed: the limit of their doubt is chosen and certified by this rule."""
+
+    max_loss: Fraction = Field(
+        description="A committed verdict is wrong if its depth loses more than this share of goodput to the best depth "
+        "up to the standing one, at the measured acceptance."
+    )
+    max_risk: OpenFraction = Field(
+        description="The limit is the largest doubt up to which at most this share of verdicts is wrong, on the "
+        "sources that choose it."
+    )
+    confidence: OpenFraction = Field(
+        gt=0.5, description="Confidence of the upper bound on wrong verdicts, on the sources that certify."
+    )
+    seed: Seed = Field(description="Seed of the halving of the sources.")
+
+
 class ComparisonConfig(ConfigModel):
     """How predictors and nulls are held against each other; fixed before anything is measured."""
 
@@ -132,6 +149,7 @@ class GateConfig(ConfigModel):
     )
     seed: Seed = Field(description="Seed of those draws.")
     predictor: PredictorConfig = Field(description="The predictor that the gate asks.")
+    abstention: AbstentionConfig = Field(description="When a predicted verdict is committed.")
     comparison: ComparisonConfig = Field(description="How predictors are compared with each other and with nulls.")
 
     @model_validator(mode="after")

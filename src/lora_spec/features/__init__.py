@@ -2,6 +2,7 @@
 
 from lora_spec.features.columns import (
     CheckpointBaseColumns,
+    CheckpointCalibColumns,
     CheckpointMetaColumns,
     CheckpointOnlyColumns,
     ColumnError,
@@ -12,6 +13,7 @@ from lora_spec.features.extraction import AdapterFeatures, extract_features, fea
 __all__ = [
     "AdapterFeatures",
     "CheckpointBaseColumns",
+    "CheckpointCalibColumns",
     "CheckpointMetaColumns",
     "CheckpointOnlyColumns",
     "ColumnError",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _SPECTRAL = ("stable_rank", "effective_rank", "participation_ratio", "energy_top1", "energy_top4")
 _PARTS = ("all", "attention", "mlp")
+CALIBRATED_DEPTHS = (1, 2, 3, 4)
+"""Depths K at which a calibration probe's direct counts are columns."""
 
 
 class ColumnError(LoraSpecError):
@@ -98,6 +100,41 @@ class CheckpointMetaColumns(ColumnValues):
         "meta_has_default_initialisation",
         "meta_log_num_parameters",
         "meta_bits_per_parameter",
+    )
+
+
+class CheckpointCalibColumns(ColumnValues):
+    """What a few calibration prompts, written by the adapted target, say of it, of the base and of the drafter."""
+
+    mode = "checkpoint_calib"
+    names = (
+        "calib_log_kl_base",
+        "calib_log_kl_drafter",
+        "calib_js_base",
+        "calib_js_drafter",
+        "calib_js_base_high",
+        "calib_js_drafter_high",
+        "calib_js_base_early",
+        "calib_overlap_drafter",
+        "calib_overlap_base_drafter",
+        "calib_entropy_adapted",
+        "calib_entropy_base",
+        "calib_entropy_drafter",
+        "calib_entropy_shift",
+        "calib_entropy_gap_drafter",
+        "calib_surprisal_adapted",
+        "calib_surprisal_base",
+        "calib_surprisal_drafter",
+        "calib_top1_base",
+        "calib_top1_drafter",
+        "calib_top1_drafter_base",
+        "calib_top1_drafter_where_base_agrees",
+        "calib_top1_drafter_where_base_differs",
+        "calib_log_num_output_tokens",
+        "calib_ended_share",
+        "calib_repeated_share",
+        *(f"calib_acceptance_length_{depth}" for depth in CALIBRATED_DEPTHS),
+        *(f"calib_log_odds_{depth}" for depth in CALIBRATED_DEPTHS),
     )
 
 

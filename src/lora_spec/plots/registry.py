@@ -14,6 +14,7 @@ from lora_spec.plots.paired_effect import draw_paired_effect
 from lora_spec.plots.predicted_vs_measured import draw_predicted_vs_measured
 from lora_spec.plots.predictor_scores import draw_predictor_scores
 from lora_spec.plots.rank_disagreement import draw_rank_disagreement
+from lora_spec.plots.risk_coverage import draw_risk_coverage
 from lora_spec.plots.schemas import (
     COMPOSABILITY,
     COST_MODEL_FIT,
@@ -22,6 +23,7 @@ from lora_spec.plots.schemas import (
     PREDICTED_VS_MEASURED,
     PREDICTOR_SCORES,
     RANK_DISAGREEMENT,
+    RISK_COVERAGE,
     FrameSchema,
 )
 
@@ -50,6 +52,7 @@ FIGURES = {
         FigureSpec(5, RANK_DISAGREEMENT, draw_rank_disagreement),
         FigureSpec(6, DECISION_MAP, draw_decision_map),
         FigureSpec(7, COST_MODEL_FIT, draw_cost_model_fit),
+        FigureSpec(8, RISK_COVERAGE, draw_risk_coverage),
     )
 }
 
