@@ -12,6 +12,7 @@ from lora_spec.config.fields import (
     Fraction,
     NumDraws,
     NumFolds,
+    NumPrompts,
     OpenFraction,
     Positive,
     PositiveCount,
@@ -105,6 +106,9 @@ class ComparisonConfig(ConfigModel):
     base_prompt_set: Literal["common", "own"] = Field(
         description="Prompts whose base acceptance fixes the load of 'the standing depth is a net loss'; the common "
         "ones are there before any adapter is."
+    )
+    num_calibration_prompts: NumPrompts = Field(
+        description="Prompts of the calibration probe that checkpoint_calib and the direct probe may see."
     )
     min_prevalence: OpenFraction = Field(
         description="With a smaller share of net losses no AUROC is given: a few adapters would make it."
