@@ -118,6 +118,7 @@ def test_a_planted_calibration_answer_leaves_every_score_of_other_modes_alone(ga
     sees_it = [c for c in planted["contenders"] if c["mode"] == "checkpoint_calib" or c["predictor"] == "direct_probe"]
     assert [c for c in planted["contenders"] if c not in sees_it] == whole["contenders"]
     assert len(sees_it) == 4
+    assert (planted["context"]["num_calibration_prompts"], whole["context"]["num_calibration_prompts"]) == (32, None)
     assert _find(planted, "direct_probe", None)["length_error"]["estimate"] == 0
     best = _find(planted, "elastic_net", "checkpoint_calib")
     assert best["spearman"]["estimate"] > _find(planted, "elastic_net", "checkpoint_only")["spearman"]["estimate"]

@@ -254,7 +254,7 @@ def _differences(
 def _context(
     found: HeldOutComparison, truth: ScoredAdapters, scored: Sequence[str], gate: Mapping[str, Any]
 ) -> dict[str, Any]:
-    rule = gate["comparison"]
+    rule, sees_probes = gate["comparison"], "checkpoint_calib" not in found.lacking
     return {
         "prompt_set": _PROMPT_SET,
         "num_speculative_tokens": gate["standing_num_speculative_tokens"],
@@ -262,6 +262,7 @@ def _context(
         "num_scored_adapters": len(truth.examples),
         "num_sources": len(set(truth.sources)),
         "num_teaching_adapters": len(found.examples),
+        "num_calibration_prompts": rule["num_calibration_prompts"] if sees_probes else None,
         "num_bootstrap_draws": rule["num_bootstrap_draws"],
         "num_permutations": rule["num_permutations"],
         "not_scored": sorted(set(scored) - set(truth.names)),
