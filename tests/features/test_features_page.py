@@ -3,12 +3,18 @@
 import re
 from pathlib import Path
 
-from lora_spec.features import CheckpointBaseColumns, CheckpointMetaColumns, CheckpointOnlyColumns
+from lora_spec.features import (
+    BaseMarginColumns,
+    BaseMomentColumns,
+    CheckpointBaseColumns,
+    CheckpointMetaColumns,
+    CheckpointOnlyColumns,
+)
 from lora_spec.features.families import FAMILIES, THIRDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "features.md"
 PLACES = {"{third}": THIRDS, "{family}": FAMILIES, "{part}": ("all", "attention", "mlp")}
-KINDS = (CheckpointOnlyColumns, CheckpointMetaColumns, CheckpointBaseColumns)
+KINDS = (CheckpointOnlyColumns, CheckpointMetaColumns, CheckpointBaseColumns, BaseMomentColumns, BaseMarginColumns)
 
 
 def spelled_out(name):

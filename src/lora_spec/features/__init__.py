@@ -1,6 +1,9 @@
 """Turns an adapter into numbers that do not depend on how B*A is factored; knows nothing of acceptance."""
 
+from lora_spec.features.base_profile import BaseProfile, BaseProfileError, read_base_profile
 from lora_spec.features.columns import (
+    BaseMarginColumns,
+    BaseMomentColumns,
     CheckpointBaseColumns,
     CheckpointMetaColumns,
     CheckpointOnlyColumns,
@@ -11,6 +14,10 @@ from lora_spec.features.extraction import AdapterFeatures, extract_features, fea
 
 __all__ = [
     "AdapterFeatures",
+    "BaseMarginColumns",
+    "BaseMomentColumns",
+    "BaseProfile",
+    "BaseProfileError",
     "CheckpointBaseColumns",
     "CheckpointMetaColumns",
     "CheckpointOnlyColumns",
@@ -18,4 +25,5 @@ __all__ = [
     "extract_features",
     "features_record",
     "matrix_of",
+    "read_base_profile",
 ]
