@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lora_spec.adapter import inspect_adapter, iterate_factors
-from lora_spec.engines.trace import BEST, OTHER, TraceSettings, leading_pairs, trace_base
+from lora_spec.engines.tape import leading_pairs
+from lora_spec.engines.trace import BEST, OTHER, TraceSettings, trace_base
 from lora_spec.features.base_profile import profile_of, read_base_profile, write_base_profile
 from lora_spec.features.base_profile_header import header_of, identify_model
 from lora_spec.features.on_base import put_on_base

@@ -14,8 +14,7 @@ shift of LoRA in github.com/esaran1/LoRA-Spec); here it is recorded so that no m
 Knows nothing of adapters. Imports torch when called.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.engines.base import Trajectory
+from lora_spec.engines.greedy_texts import load_target, write_greedily
 from lora_spec.engines.replay import TransformersReplayer
+from lora_spec.engines.tape import leading_pairs, tape
 from lora_spec.errors import EngineError
 
 Array = NDArray[np.float32]
@@ -152,8 +153,8 @@ def trace_base(
 
     if num_threads is not None:
         torch.set_num_threads(num_threads)
-    model, tokenizer = _load(target, dtype)
-    texts = [_write(model, ids, settings.max_tokens, tokenizer.eos_token_id) for ids in _encode(tokenizer, messages)]
+    model, tokenizer = load_target(target, dtype)
+    texts = write_greedily(model, tokenizer, messages, settings.max_tokens)
     choices = TransformersReplayer(drafter, dtype=dtype).first_choices(texts)
     chosen = choose_positions([len(text.output_token_ids) for text in texts], settings)
     recorder = _Recorder(model, settings)
@@ -185,37 +186,6 @@ def choose_positions(lengths: Sequence[int], settings: TraceSettings) -> list[li
         for index in able:
             chosen[index].append(waiting[index].pop())
     return [sorted(positions) for positions in chosen]
-
-
-def _load(folder: str, dtype: str) -> tuple[Any, Any]:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype), local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, AttributeError) as err:
-        raise EngineError(f"{folder}: no target can be loaded as {dtype} ({err}); check the folder") from err
-    return model.eval().requires_grad_(False), tokenizer
-
-
-def _encode(tokenizer: Any, messages: Sequence[str]) -> list[list[int]]:
-    turns = [[{"role": "user", "content": message}] for message in messages]
-    texts = [tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True) for turn in turns]
-    return [tokenizer.encode(text, add_special_tokens=False) for text in texts]
-
-
-def _write(model: Any, prompt: Sequence[int], max_tokens: int, end_token: int | None) -> Trajectory:
-    """Return the model's greedy continuation, the end token included."""
-    import torch
-
-    ids, past, output = torch.tensor([list(prompt)]), None, []
-    with torch.inference_mode():
-        while len(output) < max_tokens and (not output or output[-1] != end_token):
-            step = model(input_ids=ids, past_key_values=past, use_cache=True, logits_to_keep=1)
-            past, ids = step.past_key_values, step.logits[:, -1:].argmax(dim=-1)
-            output.append(int(ids))
-    return Trajectory("", tuple(prompt), tuple(output), (), "length")
 
 
 class _Recorder:
@@ -250,7 +220,7 @@ class _Recorder:
 
         first = len(text.prompt_token_ids) - 1
         ids = torch.tensor([[*text.prompt_token_ids, *text.output_token_ids[:-1]]])
-        with _tape(self._model, self._linears) as (inputs, outputs):
+        with tape(self._model, self._linears) as (inputs, outputs):
             logits = self._model(input_ids=ids, use_cache=False).logits[0]
         self._add_moments(inputs, outputs, first)
         for position in positions:
@@ -311,56 +281,3 @@ class _Recorder:
 
 def _rank_of(token: int, best: Sequence[int]) -> int:
     return best.index(token) if token in best else OTHER
-
-
-@contextmanager
-def _tape(model: Any, linears: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Record inputs and outputs of the linear modules of one forward pass, outputs with their graph."""
-    inputs: dict[str, Any] = {}
-    outputs: dict[str, Any] = {}
-
-    def record(name: str) -> Any:
-        def hook(module: Any, given: tuple[Any, ...], output: Any) -> None:
-            inputs[name], outputs[name] = given[0], output
-
-        return hook
-
-    hooks = [module.register_forward_hook(record(name)) for name, module in linears.items()]
-    # All weights are frozen, so the graph has to begin at the embeddings.
-    embed = model.get_input_embeddings()
-    hooks.append(embed.register_forward_hook(lambda module, given, output: output.detach().requires_grad_()))
-    try:
-        yield inputs, outputs
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def leading_pairs(inputs: Any, gradients: Any, num_pairs: int) -> tuple[Array, Array, float, float]:
-    """Return the best approximation of ``gradients.T @ inputs`` by a sum of few products.
-
-    Parameters
-    ----------
-    inputs, gradients
-        Tensors of shape ``(num_tokens, in_features)`` and ``(num_tokens, out_features)``.
-
-    Returns
-    -------
-    tuple
-        Factors of shape ``(num_pairs, in_features)`` and ``(num_pairs, out_features)``, each term's size shared
-        between them, zero where there are no more terms; the squared norm that they hold; that of the whole.
-    """
-    import torch
-
-    basis_x, triangle_x = torch.linalg.qr(inputs.T)
-    basis_g, triangle_g = torch.linalg.qr(gradients.T)
-    left, values, right = torch.linalg.svd(triangle_g @ triangle_x.T, full_matrices=False)
-    root = values[:num_pairs].sqrt()
-    kept_x, kept_g = (
-        np.zeros((num_pairs, part.shape[1]), dtype=np.float32 if part.dtype != torch.float64 else np.float64)
-        for part in (inputs, gradients)
-    )
-    kept_x[: len(root)] = ((right[:num_pairs] @ basis_x.T) * root[:, None]).numpy()
-    kept_g[: len(root)] = ((left[:, :num_pairs].T @ basis_g.T) * root[:, None]).numpy()
-    squared = values.double().square()
-    return kept_x, kept_g, float(squared[:num_pairs].sum()), float(squared.sum())
