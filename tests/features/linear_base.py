@@ -6,7 +6,7 @@ difference of any size is the exact derivative along any direction.
 
 import numpy as np
 
-from lora_spec.engines.trace import BaseTrace, InputMoments, ModuleTrace
+from lora_spec.base_trace import BaseTrace, InputMoments, ModuleTrace
 from lora_spec.features.base_profile import profile_of
 from lora_spec.features.base_profile_header import header_of
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from lora_spec.adapter import inspect_adapter, iterate_factors
+from lora_spec.base_trace import BEST, OTHER
 from lora_spec.engines.tape import leading_pairs
-from lora_spec.engines.trace import BEST, OTHER, TraceSettings, trace_base
+from lora_spec.engines.trace import TraceSettings, trace_base
 from lora_spec.features.base_profile import profile_of, read_base_profile, write_base_profile
 from lora_spec.features.base_profile_header import header_of, identify_model
 from lora_spec.features.on_base import put_on_base
@@ -63,8 +64,8 @@ def margins(model, trace):
     found = []
     with torch.inference_mode():
         for index, position, best, second in trace.places.tolist():
-            text = trace.texts[index]
-            ids = [*text.prompt_token_ids, *text.output_token_ids[:position]]
+            prompt, output = trace.texts[index]
+            ids = [*prompt, *output[:position]]
             logits = model(torch.tensor([ids])).logits[0, -1]
             found.append(float(logits[best] - logits[second]))
     return np.array(found)
@@ -91,7 +92,7 @@ def test_margins_are_those_of_the_greedy_text(trace, pair, adapters):
     assert margins(model_with(pair, adapters["zero"], 1), trace) == pytest.approx(trace.margins, rel=1e-5)
     assert (trace.margins > 0).all()
     for index, position, best, _ in trace.places.tolist():
-        assert trace.texts[index].output_token_ids[position] == best
+        assert trace.texts[index][1][position] == best
 
 
 def test_moments_are_averages_over_the_output_positions(trace, pair, adapters):
@@ -106,12 +107,12 @@ def test_moments_are_averages_over_the_output_positions(trace, pair, adapters):
         )
         rows = []
         with torch.inference_mode():
-            for text in trace.texts:
-                model(torch.tensor([[*text.prompt_token_ids, *text.output_token_ids[:-1]]]))
-                rows.append([part[0, len(text.prompt_token_ids) - 1 :] for part in seen[-1]])
+            for prompt, output in trace.texts:
+                model(torch.tensor([[*prompt, *output[:-1]]]))
+                rows.append([part[0, len(prompt) - 1 :] for part in seen[-1]])
         hook.remove()
         inputs, outputs = (torch.cat(part).numpy() for part in zip(*rows, strict=True))
-        assert len(inputs) == trace.num_tokens == sum(len(text.output_token_ids) for text in trace.texts)
+        assert len(inputs) == trace.num_tokens == sum(len(output) for _, output in trace.texts)
         delta = factors.module.scale * factors.b @ factors.a
         wanted = math.sqrt(np.mean(np.sum((inputs @ delta.T) ** 2, axis=1)))
         assert updates[name].shift == pytest.approx(wanted, rel=1e-5)
@@ -126,8 +127,8 @@ def test_the_drafters_choice_is_told_by_its_rank_in_the_target(trace, pair):
     drafter = LlamaForCausalLM.from_pretrained(pair[1], dtype=torch.float64).eval()
     with torch.inference_mode():
         for (index, position, *best), choice in zip(trace.places.tolist(), trace.drafter_choices, strict=True):
-            text = trace.texts[index]
-            ids = [*text.prompt_token_ids, *text.output_token_ids[:position]]
+            prompt, output = trace.texts[index]
+            ids = [*prompt, *output[:position]]
             drafted = int(drafter(torch.tensor([ids])).logits[0, -1].argmax())
             assert choice == (best.index(drafted) if drafted in best else OTHER)
     assert BEST in trace.drafter_choices

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lora_spec.base_trace import OTHER, BaseTrace, InputMoments, ModuleTrace
 from lora_spec.engines.base import Trajectory
 from lora_spec.engines.greedy_texts import load_target, write_greedily
 from lora_spec.engines.replay import TransformersReplayer
@@ -28,8 +29,6 @@ from lora_spec.engines.tape import leading_pairs, tape
 from lora_spec.errors import EngineError
 
 Array = NDArray[np.float32]
-BEST, SECOND, OTHER = 0, 1, 2
-"""Which of the target's two best tokens the drafter ranks first, or another one."""
 
 
 @dataclass(frozen=True)
@@ -55,77 +54,6 @@ class TraceSettings:
     num_pairs: int
     num_directions: int
     seed: int
-
-
-@dataclass(frozen=True)
-class InputMoments:
-    """The second moment E[x x'] of one input over all output positions, by its largest eigenvalues.
-
-    Parameters
-    ----------
-    directions, energies
-        Eigenvectors, shape ``(in_features, k)``, and their eigenvalues, descending, shape ``(k,)``.
-    total
-        E[x'x], the sum of all eigenvalues.
-    """
-
-    directions: Array
-    energies: Array
-    total: float
-
-
-@dataclass(frozen=True)
-class ModuleTrace:
-    """One linear module.
-
-    Parameters
-    ----------
-    input_name
-        The first module that reads the same input; its moments are this one's.
-    output_energy
-        E[y'y] of the module's own output over all output positions.
-    inputs, gradients
-        Factors of G at each traced position, shapes ``(num_positions, num_pairs, in_features)`` and
-        ``(num_positions, num_pairs, out_features)``: G is about ``sum_i gradients[t, i] inputs[t, i]'``.
-    kept_share
-        Share of G's squared norm that the kept terms hold, over all positions.
-    """
-
-    name: str
-    input_name: str
-    output_energy: float
-    inputs: Array
-    gradients: Array
-    kept_share: float
-
-
-@dataclass(frozen=True)
-class BaseTrace:
-    """All that was recorded of one pair.
-
-    Parameters
-    ----------
-    margins
-        Best minus second-best logit at each traced position, shape ``(num_positions,)``.
-    drafter_choices
-        ``BEST``, ``SECOND`` or ``OTHER`` at each traced position.
-    places
-        Of each traced position its text, its output position there, the best and the second-best token, shape
-        ``(num_positions, 4)``.
-    texts
-        The target's greedy texts, all of them.
-    num_tokens
-        Output positions that the moments are taken over.
-    """
-
-    modules: tuple[ModuleTrace, ...]
-    moments: dict[str, InputMoments]
-    margins: Array
-    drafter_choices: NDArray[np.uint8]
-    places: NDArray[np.int32]
-    texts: tuple[Trajectory, ...]
-    num_layers: int
-    num_tokens: int
 
 
 def trace_base(
@@ -258,7 +186,7 @@ class _Recorder:
             margins=np.array(self._margins, dtype=np.float32),
             drafter_choices=np.array(self._choices, dtype=np.uint8),
             places=np.array(self._places, dtype=np.int32),
-            texts=tuple(self._texts),
+            texts=tuple((text.prompt_token_ids, text.output_token_ids) for text in self._texts),
             num_layers=self._model.config.get_text_config().num_hidden_layers,
             num_tokens=self._num_tokens,
         )

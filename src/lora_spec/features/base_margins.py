@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lora_spec.engines.trace import BEST, SECOND
+from lora_spec.base_trace import BEST, SECOND
 from lora_spec.features.base_profile import BaseProfile
 from lora_spec.features.columns import BaseMarginColumns
 from lora_spec.features.families import THIRDS

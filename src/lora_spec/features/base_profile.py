@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.adapter import InspectedModule, Inspection
-from lora_spec.engines.trace import OTHER, BaseTrace
+from lora_spec.base_trace import OTHER, BaseTrace
 from lora_spec.errors import ResultError
 from lora_spec.features.base_profile_header import BaseProfileHeader, ModuleEntry, weights_of
 from lora_spec.features.families import THIRDS

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from lora_spec.adapter.names import layer_of
-from lora_spec.engines.trace import BaseTrace
+from lora_spec.base_trace import BaseTrace
 from lora_spec.provenance import sha256_of_file
 
 
