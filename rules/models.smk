@@ -163,7 +163,7 @@ rule base_profile:
         "results/{run}/benchmarks/base_profile.tsv"
     threads: 2
     resources:
-        mem_mb=5000,
+        mem_mb=6000,
         runtime=60,
     params:
         tier=TIER.name,
