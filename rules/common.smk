@@ -192,6 +192,12 @@ def early_drafter():
     return [f"results/{RUN}/models/early_drafter"] if is_used else []
 
 
+def base_profile():
+    """Return the base profile where the tier records one: made by this run, or shipped."""
+    is_used = TIER.models.base_profile is not None
+    return [f"{RECORDS}/base_profile.safetensors"] if is_used else []
+
+
 def live_adapters():
     """Return the adapters that live counters confirm: every so many, in the order of the pool, so of every stratum."""
     if TIER.phase1_measurement.counting.weights == "lora":

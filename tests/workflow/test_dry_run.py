@@ -160,6 +160,16 @@ def test_the_pilot_makes_and_measures_its_own_adapters_only(snakemake, job_count
     assert job_counts(done)["extract_features"] == len(pool.pilot) < len(pool.names)
 
 
+@pytest.mark.parametrize(("tier", "num_profiles"), [("cpu", 1), ("mini", 0)])
+def test_a_base_profile_is_recorded_once_where_the_tier_asks_for_one(snakemake, job_counts, tier, num_profiles):
+    done = snakemake("--dry-run", "--printshellcmds", "--config", f"tier={tier}", "measurements=fresh")
+    assert done.returncode == 0, done.stderr
+    counts = job_counts(done)
+    assert counts.get("base_profile", 0) == num_profiles
+    told = (done.stdout + done.stderr).count(f"--base-profile results/{tier}/base_profile.safetensors")
+    assert told == num_profiles * counts["extract_features"]
+
+
 def test_parsing_imports_nothing_heavy(snakemake, checkout, monkeypatch):
     guard = checkout / "guard"
     guard.mkdir()

@@ -61,8 +61,8 @@ class PredictorConfig(ConfigModel):
     model: Literal["elastic_net", "gam", "gradient_boosting"] = Field(
         description="Registered predictor that verdicts rest on; the others are fitted to be compared with it."
     )
-    mode: Literal["checkpoint_only", "checkpoint_meta"] = Field(
-        description="Column set that the predictor may see; these are the ones that the features hold."
+    mode: Literal["checkpoint_only", "checkpoint_base", "checkpoint_meta"] = Field(
+        description="Column set that the predictor may see; checkpoint_base needs a base_profile in models.yaml."
     )
     elastic_net: ElasticNetConfig = Field(description="Options of the elastic net.")
     gam: GamConfig = Field(description="Options of the additive model.")

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from lora_spec.config.base_profile import BaseProfileConfig
 from lora_spec.config.fields import (
     ConfigModel,
     Count,
@@ -200,4 +201,7 @@ class ModelsConfig(ConfigModel):
     primary: PairConfig = Field(description="The pair that all adapters are measured on.")
     confirm: PairConfig | None = Field(description="A pair of another family, to confirm findings; null if none.")
     appendix: PairConfig | None = Field(description="A pair for the appendix only, never for a claim; null if none.")
+    base_profile: BaseProfileConfig | None = Field(
+        default=None, description="What is recorded of the primary pair's target for checkpoint_base; null for nothing."
+    )
     engine: EngineConfig = Field(description="Settings of every engine start.")
