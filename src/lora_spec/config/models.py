@@ -81,15 +81,15 @@ class TargetTrainingConfig(ConfigModel):
 
     answers: RelativePath = Field(description="Folder of shipped trajectory shards of the primary target.")
     vocab_size: Annotated[Count, Field(ge=512, le=65_536)] = Field(
-        description="Tokens of its own byte-level BPE; embeddings are a fifth of so small a model at 4096."
+        description="Tokens of its own byte-level BPE; embeddings are a third of so small a model at 4096."
     )
     num_tokenizer_pairs_per_domain: NumPrompts = Field(
         description="Generated pairs per domain in the tokenizer's text, so that none falls apart into bytes; the "
         "model itself learns from answers to chat alone."
     )
-    hidden_size: PositiveCount = Field(description="Width; 256 multiplies well on a CPU and learns in an hour.")
+    hidden_size: PositiveCount = Field(description="Width; 192 with four layers learns within the hour on one core.")
     intermediate_size: PositiveCount = Field(description="Width of the MLP.")
-    num_hidden_layers: PositiveCount = Field(description="Layers; a drafter of two is then a third of the target.")
+    num_hidden_layers: PositiveCount = Field(description="Layers; the drafter takes some of them.")
     num_attention_heads: PositiveCount = Field(description="Query heads; 64 wide each, which vLLM serves on a CPU.")
     num_key_value_heads: PositiveCount = Field(description="Key and value heads, shared by groups of query heads.")
     max_position_embeddings: PositiveCount = Field(description="Longest sequence, tokens; the engine may serve less.")
