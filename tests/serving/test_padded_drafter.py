@@ -1,12 +1,12 @@
 """vLLM refuses a Qwen2 pair of two vocabulary sizes, serves it after padding, and drafts what the unpadded one says."""
 
 import pytest
+from word_tokenizer import VOCAB, save_tokenizer
 
 from lora_spec.engines import GenerationRequest, open_engine, open_replayer
 from lora_spec.errors import EngineError
 from lora_spec.measurement import record_trajectories, replay_arm
 from lora_spec.training.padded_vocabulary import pad_vocabulary
-from tests.serving.conftest import VOCAB, _save_tokenizer
 
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
 NUM_ADDED, DEPTH, MAX_TOKENS = 64, 3, 24
@@ -50,7 +50,7 @@ def folders(tmp_path_factory):
         drafter.load_state_dict({**same, **rows})
     for name, model in (("target", target), ("drafter", drafter)):
         model.save_pretrained(root / name)
-        _save_tokenizer(root / name)
+        save_tokenizer(root / name)
     pad_vocabulary(root / "drafter", root / "target", root / "padded")
     return tuple(str(root / name) for name in ("target", "drafter", "padded"))
 
@@ -67,23 +67,25 @@ def test_the_pair_is_refused_as_published(folders):
 
 def test_the_padded_pair_serves_the_targets_text_and_counts_as_the_unpadded_drafter_replays(folders, prompts):
     target, drafter, padded = folders
+    requests = [GenerationRequest(p.prompt_id, p.token_ids, MAX_TOKENS) for p in prompts]
     with open_engine("vllm_offline", target=target, drafter=padded, num_speculative_tokens=DEPTH, **OPTIONS) as engine:
-        live = {}
-        for prompt in prompts:
-            with engine.counters() as window:
-                completion = engine.generate([GenerationRequest(prompt.prompt_id, prompt.token_ids, MAX_TOKENS)])[0]
-            live[prompt.prompt_id] = (completion, window.delta)
-        trajectories = record_trajectories(engine, prompts, max_tokens=MAX_TOKENS)
-        engine.set_depth(0)
-        plain = engine.generate([GenerationRequest(p.prompt_id, p.token_ids, MAX_TOKENS) for p in prompts])
-    assert [live[p.prompt_id][0].output_token_ids for p in prompts] == [c.output_token_ids for c in plain]
-    how = {"prompt_set": "own", "arm": "base", "adapter_name": None, "depths": (DEPTH,)}
-    replayed = [
-        replay_arm(open_replayer("transformers", drafter=model, dtype="float32"), trajectories, **how)
-        for model in (drafter, padded)
-    ]
-    assert [r.counts for r in replayed[0]] == [r.counts for r in replayed[1]]
-    for record in replayed[0]:
-        assert record.counts == live[record.prompt_id][1]
-    accepted = sum(r.counts.num_accepted_tokens for r in replayed[0])
-    assert 0 < accepted < sum(r.counts.num_draft_tokens for r in replayed[0])
+        with engine.counters() as window:
+            live = engine.generate(requests)
+        trajectories = record_trajectories(
+            engine, prompts, adapter=None, max_tokens=MAX_TOKENS, num_overrun_tokens=DEPTH
+        )
+    assert [t.output_token_ids for t in trajectories] == [c.output_token_ids for c in live]
+    assert max(token for c in live for token in c.output_token_ids) < VOCAB
+    for model in (drafter, padded):
+        replayed = replay_arm(
+            open_replayer("transformers", drafter=model),
+            trajectories,
+            prompt_set="own",
+            arm="base",
+            adapter_name=None,
+            depths=[DEPTH],
+        )
+        assert [r.counts for r in replayed] == [c.counts(DEPTH) for c in live]
+    accepted = window.delta.num_accepted_tokens
+    assert accepted == sum(r.counts.num_accepted_tokens for r in replayed)
+    assert 0 < accepted < window.delta.num_draft_tokens
