@@ -258,9 +258,9 @@ def screen_tables():
 
 
 def transfer_reports():
-    """Return the report on the second pair where there is one: measured by this run, or its records shipped."""
+    """Return the report on the second pair where there is one, of the whole pool: measured by this run, or shipped."""
     is_there = MEASUREMENTS == "fresh" or (ROOT / RECORDS / "confirm").is_dir()
-    is_reported = TIER.models.confirm is not None and ADAPTERS and is_there
+    is_reported = TIER.models.confirm is not None and POOL == "all" and is_there
     return [f"results/{RUN}/confirm/transfer.json"] if is_reported else []
 
 
