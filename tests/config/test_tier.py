@@ -196,3 +196,22 @@ def test_an_early_drafter_that_is_replayed_is_there(root):
     path.write_text(yaml.safe_dump(data))
     with pytest.raises(ConfigError, match=r"holds early, but models\.yaml has no primary\.early_drafter"):
         load_tier(root, "cpu")
+
+
+@pytest.mark.parametrize(("file", "key"), [("models", "confirm"), ("adapter_pool", "confirm_pool")])
+def test_a_second_pair_and_the_adapters_for_it_go_together(root, edit, file, key):
+    edit(file, lambda data: data.update({key: None}), tier="cpu")
+    with pytest.raises(ConfigError, match="a second pair and the adapters for it go together"):
+        load_tier(root, "cpu")
+
+
+def test_no_more_adapters_are_confirmed_than_can_be_made_again(root, edit):
+    edit("adapter_pool", lambda data: data["confirm_pool"].update(num_random=60), tier="cpu")
+    with pytest.raises(ConfigError, match="confirm_pool asks for 68 adapters, and 52 of this pool"):
+        load_tier(root, "cpu")
+
+
+def test_a_recipe_of_a_target_stands_beside_a_target_that_was_trained_only(root, edit):
+    edit("models", lambda data: data["confirm"]["target"].update(training=None), tier="cpu")
+    with pytest.raises(ConfigError, match="a training block belongs to a source of kind shipped_model"):
+        load_tier(root, "cpu")
