@@ -186,7 +186,7 @@ def layers_of(drafter, trained, folder=""):
     is_made = drafter.retrain or getattr(drafter.source, "sha256", None) is None
     return (
         f"results/{RUN}/{folder}models/{trained}.safetensors"
-        if is_made
+        if drafter.retrain or not is_shipped
         else drafter.source.path
     )
 
