@@ -186,7 +186,7 @@ def layers_of(drafter, trained, folder=""):
     is_made = drafter.retrain or getattr(drafter.source, "sha256", None) is None
     return (
         f"results/{RUN}/{folder}models/{trained}.safetensors"
-        if drafter.retrain or not is_shipped
+        if is_made
         else drafter.source.path
     )
 
