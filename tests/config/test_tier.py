@@ -12,7 +12,7 @@ from lora_spec.config.domains import DOMAIN_NAMES
 from lora_spec.config.models import HubSource
 from lora_spec.config.schemas import render_schemas
 from lora_spec.errors import ConfigError
-from lora_spec.provenance import sha256_of_json
+from lora_spec.provenance import sha256_of_file, sha256_of_json
 from lora_spec.training.domains import DOMAINS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -71,6 +71,18 @@ def test_a_shipped_adapter_of_any_tier_is_there():
     rows = [row for tier in TIERS for row in load_tier(REPOSITORY, tier).adapter_pool.adapters]
     missing = {row.path for row in rows if row.source == "shipped" and not (REPOSITORY / row.path).is_dir()}
     assert not missing
+
+
+def test_shipped_models_and_layers_are_those_of_their_hashes():
+    models = [load_tier(REPOSITORY, tier).models for tier in TIERS]
+    pairs = [pair for tier in models for pair in (tier.primary, tier.confirm) if pair is not None]
+    found = {}
+    for source in (part.source for pair in pairs for part in (pair.target, pair.drafter, pair.early_drafter) if part):
+        if getattr(source, "path", None) and source.sha256:
+            path = REPOSITORY / source.path
+            found[source.path] = sha256_of_file(path / "model.safetensors" if path.is_dir() else path) == source.sha256
+    assert found
+    assert all(found.values()), found
 
 
 def test_a_config_file_finds_its_own_tier(root):
