@@ -62,11 +62,12 @@ rule generate_trajectories:
         code=code("generate_trajectories"),
         settings=as_json(TIER.models.primary.drafter.training),
         engine=as_json(TIER.models.engine),
+        shards="resources/trajectories/{run}",
     message:
         "Generating the target's own trajectories for the drafter"
     shell:
         "{params.python:q} scripts/generate_trajectories.py --target {input.target:q} --settings {params.settings:q}"
-        " --engine {params.engine:q} --shards resources/trajectories/{wildcards.run} --output {output:q} > {log:q} 2>&1"
+        " --engine {params.engine:q} --shards {params.shards:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule train_drafter:
@@ -91,11 +92,12 @@ rule train_drafter:
         python=SERVING_PYTHON,
         code=code("train_drafter"),
         settings=chosen(TIER.models.primary.drafter, "source", "training"),
+        state="resources/drafter_state/{run}",
     message:
         "Distilling the drafter (hours)"
     shell:
         "{params.python:q} scripts/train_drafter.py --target {input.target:q} --trajectories {input.trajectories:q}"
-        " --settings {params.settings:q} --tier {params.tier:q} --state resources/drafter_state/{wildcards.run}"
+        " --settings {params.settings:q} --tier {params.tier:q} --state {params.state:q}"
         " --output {output.layers:q} --early-output {output.early:q} --curve {output.curve:q} > {log:q} 2>&1"
 
 

@@ -117,6 +117,16 @@ def _check_base_profile(tier: "Tier") -> str | None:
     return None
 
 
+def _check_confirm(tier: "Tier") -> str | None:
+    has_pair, has_pool = tier.models.confirm is not None, tier.adapter_pool.confirm_pool is not None
+    if has_pair != has_pool:
+        return (
+            f"models.yaml confirm is {'there' if has_pair else 'null'} and adapter_pool.yaml confirm_pool is "
+            f"{'there' if has_pool else 'null'}; a second pair and the adapters for it go together"
+        )
+    return None
+
+
 def _check_phase0_adapters(tier: "Tier") -> str | None:
     unknown = [name for name in tier.phase0_runtime.adapters.names if name not in tier.adapter_pool.names]
     if unknown:
@@ -172,6 +182,7 @@ _CHECKS = (
     _check_batches,
     _check_drafters,
     _check_base_profile,
+    _check_confirm,
     _check_phase0_adapters,
     _check_ranks,
     _check_prompt_hashes,
