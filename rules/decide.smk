@@ -107,6 +107,64 @@ rule phase3_predictor:
         " --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
 
 
+rule certify_verdicts:
+    """Choose how doubtful a predicted verdict may be on half of the sources, and certify it on the other half."""
+    input:
+        measured="results/{run}/measured.json",
+        predictions="results/{run}/predictor/predictions.json",
+        cost_model="results/{run}/cost_model.json",
+    output:
+        "results/{run}/certification.json",
+    log:
+        "logs/{run}/certify_verdicts.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("certify_verdicts"),
+        settings=as_json({"gate": plain(TIER.gate), "domains": scored_domains()}),
+    message:
+        "Choosing and certifying which predicted verdicts are committed"
+    shell:
+        "{params.python:q} scripts/certify_verdicts.py --measured {input.measured:q} --predictions {input.predictions:q}"
+        " --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
+rule compare_predictors:
+    """Score every predictor in every mode against the nulls, on adapters whose domain their fits did not see."""
+    input:
+        features=records("features"),
+        records=records("acceptance", "parquet"),
+        calibration=calibration_records(),
+        cost_model="results/{run}/cost_model.json",
+    output:
+        comparison="results/{run}/predictor/comparison.json",
+        table="results/{run}/tables/predictor_scores.csv",
+    log:
+        "logs/{run}/compare_predictors.log",
+    benchmark:
+        "results/{run}/benchmarks/compare_predictors.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("compare_predictors"),
+        settings=as_json(comparison_settings()),
+    message:
+        "Comparing predictors and nulls, leaving one domain out at a time"
+    shell:
+        "{params.python:q} scripts/compare_predictors.py --features {input.features:q} --records {input.records:q}"
+        " --calibration {input.calibration:q} --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output.comparison:q} --figure-table {output.table:q} > {log:q} 2>&1"
+
+
 rule decide:
     """Give every adapter two verdicts: from its measured acceptance and from the prediction without it."""
     input:
@@ -114,6 +172,7 @@ rule decide:
         measured="results/{run}/measured.json",
         predictions="results/{run}/predictor/predictions.json",
         cost_model="results/{run}/cost_model.json",
+        certification="results/{run}/certification.json",
     output:
         expand(
             "results/{run}/verdicts/{adapter}.{mode}.json",
@@ -137,7 +196,8 @@ rule decide:
         "Deciding"
     shell:
         "{params.python:q} scripts/decide.py --features {input.features:q} --measured {input.measured:q}"
-        " --predictions {input.predictions:q} --cost-model {input.cost_model:q} --gate {params.gate:q} --context {params.context:q}"
+        " --predictions {input.predictions:q} --cost-model {input.cost_model:q}"
+        " --certification {input.certification:q} --gate {params.gate:q} --context {params.context:q}"
         " --tier {params.tier:q} --output-dir results/{wildcards.run}/verdicts > {log:q} 2>&1"
 
 

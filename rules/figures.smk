@@ -9,6 +9,7 @@ rule join_tables:
         cost_model="results/{run}/cost_model.json",
         step_times=f"{RECORDS}/step_times.json",
         effect_gate="results/{run}/effect_gate.json",
+        certification="results/{run}/certification.json",
         verdicts=expand(
             "results/{run}/verdicts/{adapter}.{mode}.json",
             adapter=ADAPTERS,
@@ -35,7 +36,8 @@ rule join_tables:
         "Joining tables"
     shell:
         "{params.python:q} scripts/join_tables.py --measured {input.measured:q} --predictions {input.predictions:q}"
-        " --cost-model {input.cost_model:q} --step-times {input.step_times:q} --effect-gate {input.effect_gate:q} --verdicts {input.verdicts:q}"
+        " --cost-model {input.cost_model:q} --step-times {input.step_times:q} --effect-gate {input.effect_gate:q}"
+        " --certification {input.certification:q} --verdicts {input.verdicts:q}"
         " --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log:q} 2>&1"
 
 

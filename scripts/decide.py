@@ -9,6 +9,7 @@ from lora_spec.config.gate import GateConfig
 from lora_spec.cost_model.payload import read_cost_model_result
 from lora_spec.features.payload import read_features
 from lora_spec.gate.fleet import decide_fleet
+from lora_spec.gate.payload import read_certification
 from lora_spec.measurement.payload import read_measured
 from lora_spec.predictors.payload import read_predictions
 from lora_spec.provenance import collect_provenance
@@ -27,6 +28,7 @@ def main(args: argparse.Namespace) -> None:
         gate=args.gate,
         context={"tier": args.tier, **args.context},
         provenance={**provenance, "tier": args.tier, "evidence": predictions.evidence},
+        certification=read_certification(args.certification, tier=args.tier).payload,
     )
     write_all_atomically(
         {args.output_dir / f"{v.adapter['name']}.{v.mode}.json": json_bytes(v.to_dict()) for v in verdicts}
@@ -35,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--features", type=Path, nargs="+", required=True)
-for flag in ("--measured", "--predictions", "--cost-model", "--output-dir"):
+for flag in ("--measured", "--predictions", "--cost-model", "--certification", "--output-dir"):
     parser.add_argument(flag, type=Path, required=True)
 add_json_flag(parser, "--gate", GateConfig, help="gate.yaml, JSON")
 add_json_flag(parser, "--context", PairNames, help="what the numbers hold for, JSON")

@@ -19,6 +19,7 @@ def main(args: argparse.Namespace) -> None:
         step_times=args.step_times,
         verdicts=args.verdicts,
         effect_gate=args.effect_gate,
+        certification=args.certification,
         settings=args.settings,
     )
     with naming(args.measured, args.predictions, args.step_times):
@@ -27,7 +28,15 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-for flag in ("--measured", "--predictions", "--cost-model", "--step-times", "--effect-gate", "--output-dir"):
+for flag in (
+    "--measured",
+    "--predictions",
+    "--cost-model",
+    "--step-times",
+    "--effect-gate",
+    "--certification",
+    "--output-dir",
+):
     parser.add_argument(flag, type=Path, required=True)
 parser.add_argument("--verdicts", type=Path, nargs="+", required=True)
 add_json_flag(parser, "--settings", StudySettings, help="tier, pool and gate, JSON")

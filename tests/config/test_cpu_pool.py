@@ -117,6 +117,10 @@ def test_seeds_are_distinct_and_repeats_differ_in_nothing_else():
         assert row.model_dump(exclude=hidden) == first.model_dump(exclude=hidden)
 
 
+def test_what_counts_as_separate_leaves_out_repeats_and_controls():
+    assert list(TIER.adapter_pool.separate) == [row.name for row in POOL]
+
+
 def test_controls_are_one_zero_three_random_and_two_families_of_copies():
     kinds = Counter(row.source for row in ROWS if row.stratum == "control")
     assert kinds == {"trained": 1, "random": 3, "scaled": 8}

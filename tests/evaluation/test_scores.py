@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 
 from lora_spec.errors import ConfigError
-from lora_spec.evaluation.scores import bootstrap_interval, coverage, mean_absolute_error, spearman
+from lora_spec.evaluation.scores import (
+    auroc,
+    bootstrap_interval,
+    coverage,
+    equal_source_weights,
+    mean_absolute_error,
+    prevalence,
+    rate_errors,
+    source_mean,
+    spearman,
+)
 from lora_spec.records import Interval
 
 
@@ -68,3 +78,53 @@ def test_coverage_counts_hits_and_bounds_them_exactly():
 def test_coverage_of_nothing_is_refused():
     with pytest.raises(ConfigError, match="no intervals"):
         coverage([], [], level=0.9)
+
+
+def test_auroc_of_a_perfect_a_reversed_and_a_constant_score():
+    labels = [True, True, False, False, False]
+    assert auroc([5, 4, 3, 2, 1], labels) == 1
+    assert auroc([1, 2, 3, 4, 5], labels) == 0
+    assert auroc([7, 7, 7, 7, 7], labels) == 0.5
+
+
+def test_auroc_counts_a_tie_as_half():
+    """Pairs (2, 1), (2, 2), (3, 1), (3, 2): one tie among four."""
+    assert auroc([2, 3, 1, 2], [True, True, False, False]) == (1 + 0.5 + 1 + 1) / 4
+
+
+def test_auroc_is_scikit_learns_also_with_many_ties():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores, labels = rng.integers(0, 4, size=20), rng.random(20) < 0.4
+        if labels.any() and not labels.all():
+            assert auroc(scores, labels) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
+
+
+def test_order_scores_do_not_see_monotone_transforms():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 25))
+    assert spearman(np.exp(x), y**3) == pytest.approx(spearman(x, y))
+    assert auroc(np.exp(x), y > 0) == auroc(x, y > 0)
+
+
+def test_one_class_alone_cannot_be_separated():
+    assert auroc([1, 2], [True, True]) is None
+    assert auroc([1, 2], [False, False]) is None
+
+
+def test_prevalence_is_the_share_of_positives():
+    assert prevalence([True, False, False, True]) == 0.5
+    assert prevalence([]) is None
+
+
+def test_rate_errors_average_over_positions_and_sources_count_alike():
+    errors = rate_errors([[0.5, 0.2], [0.5, 0.2], [1.0, 1.0]], [[0.4, 0.4], [0.5, 0.2], [0.0, 1.0]])
+    assert errors == pytest.approx([0.15, 0.0, 0.5])
+    assert source_mean(errors, equal_source_weights(["a", "a", "b"])) == pytest.approx((0.075 + 0.5) / 2)
+
+
+def test_rates_of_other_depths_are_refused():
+    with pytest.raises(ConfigError, match="same depth"):
+        rate_errors([[0.5, 0.2]], [[0.5]])

@@ -90,6 +90,29 @@ def test_what_was_not_measured_or_not_predicted_is_not_judged():
     assert _judge([zero, _prediction("unmeasured", estimate(good))], [_measured("zero", good)]) == []
 
 
+def test_an_adapter_without_a_source_is_a_copy_or_a_control_and_stays_out():
+    good = geometric(0.8)
+    found = judge_predictions(
+        [_prediction(name, estimate(good)) for name in ("own", "copy")],
+        [_measured(name, good) for name in ("own", "copy")],
+        sources={"own": "s"},
+        cost_model=cost_model(),
+        settings=SETTINGS,
+        rule=RULE,
+    )
+    assert [judged.adapter for judged in found] == ["own"]
+
+
+def test_what_both_directions_commit_adds_up():
+    good, bad = geometric(0.8), geometric(0.05)
+    names = [f"a{i}" for i in range(10)]
+    predictions = [_prediction(name, estimate(good)) for name in names]
+    payload = certification(_judge(predictions, [_measured(n, bad if n == "a3" else good) for n in names]), RULE)
+    parts = [direction["certificate"]["adapters"] for direction in payload["directions"]]
+    for key in ("num_committed", "num_wrong"):
+        assert payload["together"]["adapters"][key] == sum(part[key] for part in parts)
+
+
 def test_other_weights_and_a_missing_load_are_refused():
     good = geometric(0.8)
     with pytest.raises(ResultError, match="weights"):

@@ -137,6 +137,39 @@ def predicted_vs_measured(num_adapters: int = 6, *, evidence: str = "measured") 
     return _context(pd.DataFrame(rows), evidence)
 
 
+def predictor_scores(
+    num_adapters: int = 10, *, evidence: str = "measured", unscored: str | None = None
+) -> pd.DataFrame:
+    """Return three nulls, and three predictors in four modes; AUROC is missing where ``unscored`` says why."""
+    contenders = [(name, None) for name in ("own_traffic", "norm_ridge", "metadata_ridge")]
+    contenders += [
+        (name, mode)
+        for mode in ("checkpoint_only", "checkpoint_base", "checkpoint_meta", "checkpoint_calib")
+        for name in ("elastic_net", "gam", "gradient_boosting")
+    ]
+    rows = []
+    for i, (name, mode) in enumerate(contenders):
+        for score, value in (("spearman", 0.9 - 0.13 * ((5 * i) % 12)), ("auroc", 0.95 - 0.04 * ((5 * i) % 12))):
+            is_missing = score == "auroc" and unscored is not None
+            rows.append(
+                {
+                    "predictor": name,
+                    "mode": mode,
+                    "score": score,
+                    "estimate": None if is_missing else value,
+                    "lower": None if is_missing else max(-1.0, value - 0.3),
+                    "upper": None if is_missing else min(1.0, value + 0.2),
+                    "permutation_p": 0.0001 * 3**i if score == "spearman" and i < 8 else None,
+                    "num_adapters": num_adapters,
+                    "num_sources": min(num_adapters, 18),
+                    "num_speculative_tokens": 3,
+                    "question": f"K=3 is a net loss at batch 8: {num_adapters // 2} of {num_adapters} adapters",
+                    "unscored": unscored,
+                }
+            )
+    return _context(pd.DataFrame(rows), evidence)
+
+
 def rank_disagreement(
     num_adapters: int = 6, *, evidence: str = "measured", loads: tuple[int, ...] = (1, 8, 16)
 ) -> pd.DataFrame:
@@ -209,6 +242,32 @@ def cost_model_fit(
                     }
                 )
     return _context(pd.DataFrame(rows), evidence).assign(interval_level=None)
+
+
+def risk_coverage(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return a curve whose last tenth is wrong, and two halves of which one commits nothing when there are few."""
+    shared = {"confidence": 0.9, "max_risk": 0.1, "max_loss": 0.05, "load_batch_size": 8.0, "mode": "checkpoint_only"}
+    shared |= {"num_judged_sources": max(1, num_adapters // 3)}
+    rows = [
+        _risk_row("curve", num_adapters, n, max(0, n - 9 * num_adapters // 10), threshold=n / num_adapters)
+        for n in range(1, num_adapters + 1)
+    ]
+    for direction, share in ((1, 0.7), (2, 0.0 if num_adapters < 4 else 0.6)):
+        half = max(1, num_adapters // 2)
+        num = int(share * half)
+        row = _risk_row("certified", half, num, num // 10, threshold=share or None) | {"direction": direction}
+        rows.append(row | {"num_committed_sources": num, "num_wrong_sources": num // 10})
+    both = sum(row["num_committed"] for row in rows[-2:])
+    rows.append(_risk_row("together", num_adapters, both, both // 10, threshold=None))
+    empty = {"direction": None, "num_committed_sources": None, "num_wrong_sources": None, "upper_by_source": None}
+    return _context(pd.DataFrame([empty | row | shared for row in rows]), evidence).assign(interval_level=None)
+
+
+def _risk_row(kind: str, judged: int, num: int, wrong: int, *, threshold: float | None) -> dict[str, object]:
+    risk = wrong / num if num else None
+    upper = None if risk is None else min(1.0, risk + 1 / num**0.5)
+    counts = {"num_judged": judged, "num_committed": num, "num_wrong": wrong, "coverage": num / judged}
+    return {"kind": kind, "threshold": threshold, **counts, "risk": risk, "upper": upper}
 
 
 def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:

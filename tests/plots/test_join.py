@@ -6,6 +6,7 @@ from lora_spec.cost_model import fit_cost_model
 from lora_spec.engines import AdapterRef
 from lora_spec.engines.fake import FakeEngine, FakeReplayer
 from lora_spec.gate import gate_settings
+from lora_spec.gate.certification import certify_predictions
 from lora_spec.gate.fleet import decide_fleet
 from lora_spec.measurement import Prompt
 from lora_spec.measurement.collect import CollectSettings, LoraCollector, PromptSet
@@ -25,7 +26,10 @@ GATE = {
     "dead_band": 0.02,
     "hot_traffic_share": 0.2,
     "default_traffic_share": 0.0,
+    "abstention": {"max_loss": 0.05, "max_risk": 0.1, "confidence": 0.9, "seed": 0},
 }
+CONTEXT = {"mode": "checkpoint_only", "predictor": "elastic_net", "training_sha256": "0" * 64}
+CONTEXT |= {"target_model": "t", "draft_model": "d"}
 
 
 def _summary(name):
@@ -69,14 +73,19 @@ def study():
         }
         for summary in summaries
     ]
+    predictions = {"context": CONTEXT, "predictions": guesses}
+    certification = certify_predictions(
+        predictions, summaries, sources={name: name for name in names}, cost_model=cost_model, gate=GATE
+    )
     verdicts = decide_fleet(
         features,
         summaries,
-        {"context": {"mode": "checkpoint_only"}, "predictions": guesses},
+        predictions,
         cost_model=cost_model.to_dict(),
         gate=GATE,
         context={},
         provenance={},
+        certification=certification,
     )
     return Study(
         tier="mini",
@@ -91,6 +100,7 @@ def study():
         cells=_cells(),
         gate=gate_settings(GATE),
         effect={"answer": "GO", "sentence": "a test", "rule": {"min_accepted_loss": 0.1, "num_speculative_tokens": 3}},
+        certification=certification,
         map_batch_sizes=[1, 8],
     )
 
@@ -118,6 +128,14 @@ def test_cost_table_is_exact_for_a_linear_law_and_holds_out_the_middle(study):
     table = TABLES["cost_model_fit"](study)
     assert table["predicted_ms"].tolist() == pytest.approx(table["measured_ms"].tolist())
     assert set(table.loc[table["is_held_out"], "batch_size"]) == {4}
+
+
+def test_predictions_that_are_the_truth_are_all_committed_and_none_is_wrong(study):
+    table = TABLES["risk_coverage"](study)
+    both = table[table["kind"] == "together"].iloc[0]
+    assert (both["num_judged"], both["num_committed"], both["num_wrong"]) == (3, 3, 0)
+    assert both["num_committed_sources"] == 3
+    assert (table.loc[table["kind"] == "curve", "risk"] == 0).all()
 
 
 def test_ranks_by_acceptance_are_the_same_at_every_load(study):

@@ -5,10 +5,11 @@ import json
 import pandas as pd
 import pytest
 from frames import paired_effect
-from test_join import GATE, _cells, _summary
+from test_join import CONTEXT, GATE, _cells, _summary
 
-from lora_spec.cost_model import fit_cost_model
+from lora_spec.cost_model import CostModel, fit_cost_model
 from lora_spec.errors import EvidenceError, ResultError
+from lora_spec.gate.certification import certify_predictions
 from lora_spec.gate.fleet import decide_fleet
 from lora_spec.plots.comparison import compare_verdicts
 from lora_spec.plots.saving import csv_bytes
@@ -39,14 +40,30 @@ def parts():
     """Return the plain data of every file of a sound study, by what the file is."""
     summaries = [_summary(name) for name in NAMES]
     cost_model = fit_cost_model(_cells(), num_draws=50, seed=0).to_dict()
-    context = {"target_model": "t", "draft_model": "d", "mode": "checkpoint_only", "predictor": "elastic_net"}
-    context |= {"prompt_set": "own", "training_sha256": SHA}
-    predictions = {"context": context, "predictions": [_guess(summary) for summary in summaries], "excluded": []}
+    predictions = {
+        "context": {**CONTEXT, "prompt_set": "own"},
+        "predictions": [_guess(summary) for summary in summaries],
+        "excluded": [],
+    }
     adapter = {"weights_sha256": SHA, "config_sha256": SHA, "num_modules": 1, "num_bytes": 1}
     features = [{"adapter": {"name": n, **adapter}, "status": "ok", "codes": [], "message": ""} for n in NAMES]
     provenance = {"tier": "mini", "evidence": "measured"}
+    certification = certify_predictions(
+        predictions,
+        summaries,
+        sources={name: name for name in NAMES},
+        cost_model=CostModel.from_dict(cost_model),
+        gate=GATE,
+    )
     verdicts = decide_fleet(
-        features, summaries, predictions, cost_model=cost_model, gate=GATE, context={}, provenance=provenance
+        features,
+        summaries,
+        predictions,
+        cost_model=cost_model,
+        gate=GATE,
+        context={},
+        provenance=provenance,
+        certification=certification,
     )
     cells = [cell.to_dict() for cell in _cells()]
     return json.loads(
@@ -57,6 +74,7 @@ def parts():
                 "cost_model": cost_model,
                 "step_times": {"cells": cells, "engine": {}},
                 "effect_gate": EFFECT,
+                "certification": certification,
                 "verdicts": [verdict.to_dict() for verdict in verdicts],
             }
         )
@@ -87,7 +105,7 @@ def load(parts, tmp_path):
 
 def test_a_sound_study_gives_every_table(load):
     tables = tables_of(load())
-    assert len(tables) == 6
+    assert len(tables) == 7
     assert all((table["num_rows"] == len(table)).all() for table in tables.values())
 
 
@@ -124,7 +142,9 @@ def test_a_verdict_that_rests_on_no_measurement_is_refused(load):
         load("verdicts", lambda verdicts: verdicts[0]["provenance"].update(evidence="synthetic-smoke"))
 
 
-@pytest.mark.parametrize("part", ["measured", "predictions", "cost_model", "step_times", "effect_gate"])
+@pytest.mark.parametrize(
+    "part", ["measured", "predictions", "cost_model", "step_times", "effect_gate", "certification"]
+)
 @pytest.mark.parametrize("payload", [[], {}, "x", {"x": 1}], ids=["list", "empty", "text", "other"])
 def test_any_part_with_another_payload_is_refused_by_its_name(load, tmp_path, part, payload):
     with pytest.raises(ResultError, match=f"{tmp_path}/{part}.json"):

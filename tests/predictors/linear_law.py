@@ -6,7 +6,7 @@ from lora_spec.predictors.base import FitSettings
 from lora_spec.predictors.columns import CheckpointOnlyColumns
 from lora_spec.predictors.examples import TrainingExample
 from lora_spec.predictors.fitting import fit_predictor
-from lora_spec.records import AcceptanceCounts
+from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
 
 DEPTH = 4
 NUM_DRAFTS = 100_000
@@ -42,6 +42,23 @@ def make_examples(num_sources: int, per_source: int, *, seed: int = 0, noise: fl
         name, source = f"adapter-{index}", f"source-{index % num_sources}"
         examples.append(TrainingExample(name, f"sha-{index}", source, columns_of(point), by_depth, base))
     return examples
+
+
+def make_tables(num_sources: int = 6, per_source: int = 2, **law) -> tuple[list, list, dict]:
+    """Return features payloads, acceptance records and sources of such adapters."""
+    features, records, sources = [], [], {}
+    for example in make_examples(num_sources, per_source, **law):
+        adapter = {"name": example.adapter, "weights_sha256": example.adapter_sha256}
+        groups = {"checkpoint_only": dict(example.columns.values)}
+        features.append({"adapter": adapter, "status": "ok", "codes": [], "message": "", "columns": groups})
+        replay = tuple(
+            PromptRecord("p", "own", arm, example.adapter if arm == "adapted" else None, counts, 1, (1,), "stop")
+            for arm, by_depth in (("adapted", example.counts_by_depth), ("base", example.base_counts_by_depth))
+            for counts in by_depth
+        )
+        records.append(AcceptanceRecord(example.adapter, example.adapter_sha256, replay))
+        sources[example.adapter] = example.source
+    return features, records, sources
 
 
 def fit(examples: list[TrainingExample], *, level: float = 0.9, min_adapters: int = 0, **options) -> dict:

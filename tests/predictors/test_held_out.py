@@ -1,13 +1,13 @@
 from dataclasses import asdict, replace
 
 import pytest
-from linear_law import make_examples, true_rates
+from linear_law import make_examples, make_tables, true_rates
 
 from lora_spec.errors import PredictorError, ResultError
 from lora_spec.predictors.columns import CheckpointOnlyColumns
 from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.predictors.prediction import predict
-from lora_spec.records import AcceptanceEstimate, AcceptanceRecord, PromptRecord
+from lora_spec.records import AcceptanceEstimate
 
 GATE = {
     "level": 0.8,
@@ -24,28 +24,12 @@ GATE = {
 }
 
 
-def _tables(num_sources: int = 6, per_source: int = 2) -> tuple[list, list, dict]:
-    features, records, sources = [], [], {}
-    for example in make_examples(num_sources, per_source):
-        adapter = {"name": example.adapter, "weights_sha256": example.adapter_sha256}
-        groups = {"checkpoint_only": dict(example.columns.values)}
-        features.append({"adapter": adapter, "status": "ok", "codes": [], "message": "", "columns": groups})
-        replay = tuple(
-            PromptRecord("p", "own", arm, example.adapter if arm == "adapted" else None, counts, 1, (1,), "stop")
-            for arm, by_depth in (("adapted", example.counts_by_depth), ("base", example.base_counts_by_depth))
-            for counts in by_depth
-        )
-        records.append(AcceptanceRecord(example.adapter, example.adapter_sha256, replay))
-        sources[example.adapter] = example.source
-    return features, records, sources
-
-
 def _run(features, records, sources):
     return fit_and_hold_out(features, records, gate=GATE, sources=sources, target_model="target", draft_model="drafter")
 
 
 def test_every_adapter_is_predicted_once_without_its_source():
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     predictions = _run(features, records, sources).predictions["predictions"]
     assert sorted(item["adapter"] for item in predictions) == sorted(sources)
     assert all(item["left_out"] == sources[item["adapter"]] for item in predictions)
@@ -53,7 +37,7 @@ def test_every_adapter_is_predicted_once_without_its_source():
 
 
 def test_a_held_out_prediction_does_not_move_with_its_own_sources_truth():
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     before = _run(features, records, sources).predictions["predictions"]
     target = before[0]["adapter"]
     others = next(r.records for r in records if sources[r.adapter] != sources[target])
@@ -64,7 +48,7 @@ def test_a_held_out_prediction_does_not_move_with_its_own_sources_truth():
 
 
 def test_the_exported_predictor_predicts_the_law_and_estimates_survive_json():
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     found = _run(features, records, sources)
     columns = CheckpointOnlyColumns.from_groups(features[0]["columns"])
     truth = make_examples(6, 2)[0].counts_by_depth[2].acceptance_length
@@ -74,7 +58,7 @@ def test_the_exported_predictor_predicts_the_law_and_estimates_survive_json():
 
 
 def test_adapters_that_are_not_plain_teach_nothing_and_are_listed():
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     features[3] |= {"status": "abstain", "codes": ["A_DORA"], "columns": {}}
     found = _run(features, records, sources).predictions
     name = features[3]["adapter"]["name"]
@@ -83,7 +67,7 @@ def test_adapters_that_are_not_plain_teach_nothing_and_are_listed():
 
 
 def test_a_zero_update_teaches_nothing_and_is_predicted_as_the_base():
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     plain = _run([f for f in features if f is not features[3]], records, sources)
     features[3] |= {"codes": ["N_ZERO_UPDATE"]}
     found = _run(features, records, sources)
@@ -97,7 +81,7 @@ def test_a_zero_update_teaches_nothing_and_is_predicted_as_the_base():
 
 
 def test_features_without_a_record_or_a_source_are_refused_by_name():
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     with pytest.raises(PredictorError, match="acceptance record"):
         _run(features, records[1:], sources)
     sources.pop(features[0]["adapter"]["name"])
@@ -107,7 +91,7 @@ def test_features_without_a_record_or_a_source_are_refused_by_name():
 
 @pytest.mark.parametrize("codes", [[], ["N_ZERO_UPDATE"]])
 def test_counts_of_other_weights_are_refused_even_for_an_adapter_that_teaches_nothing(codes):
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     features[3]["codes"] = codes
     features[3]["adapter"]["weights_sha256"] = "other"
     with pytest.raises(ResultError, match=f"'{features[3]['adapter']['name']}': the features are of weights other"):
@@ -115,7 +99,7 @@ def test_counts_of_other_weights_are_refused_even_for_an_adapter_that_teaches_no
 
 
 def test_an_adapter_given_twice_is_refused():
-    features, records, sources = _tables()
+    features, records, sources = make_tables()
     with pytest.raises(ResultError, match="stands twice among the acceptance records"):
         _run(features, [*records, records[2]], sources)
     with pytest.raises(ResultError, match="stands twice among the features"):

@@ -7,7 +7,7 @@ import pytest
 from linear_law import counts_of, make_examples, true_rates
 
 from lora_spec.errors import PredictorError
-from lora_spec.predictors.columns import CheckpointMetaColumns
+from lora_spec.predictors.columns import CheckpointCalibColumns
 from lora_spec.predictors.nulls import NULLS, held_out_by_null
 from lora_spec.predictors.nulls.ridge import RidgeNull
 
@@ -21,7 +21,8 @@ def examples():
     for example in make_examples(6, 3):
         strength = example.columns.values["column_0"]
         noise = {column: float(rng.normal()) for column in NULLS["metadata_ridge"].columns}
-        made.append(replace(example, columns=CheckpointMetaColumns({"log_fro_total": strength, **noise})))
+        probed = {f"calib_acceptance_length_{DEPTH}": 1.0 + rng.uniform()}
+        made.append(replace(example, columns=CheckpointCalibColumns({"log_fro_total": strength, **noise, **probed})))
     return made
 
 
@@ -37,8 +38,10 @@ def test_a_guess_does_not_move_with_the_truth_of_its_own_source(name, examples):
     source = examples[0].source
     changed = [replace(e, counts_by_depth=wrong) if e.source == source else e for e in examples]
     after = held_out_by_null(name, changed, depth=DEPTH)
+    learns = name != "direct_probe"
     for example in examples:
-        assert (after[example.adapter] == before[example.adapter]) == (example.source == source)
+        is_same = after[example.adapter] == before[example.adapter]
+        assert is_same == (example.source == source or not learns)
 
 
 def test_the_mean_is_that_of_the_other_sources(examples):
@@ -51,6 +54,14 @@ def test_the_norm_orders_adapters_where_acceptance_falls_with_it_and_the_recipe_
     found = {name: list(held_out_by_null(name, examples, depth=DEPTH).values()) for name in NULLS}
     assert np.corrcoef(found["norm_ridge"], _lengths(examples))[0, 1] > 0.95
     assert abs(np.corrcoef(found["metadata_ridge"], _lengths(examples))[0, 1]) < 0.6
+
+
+def test_a_direct_probe_is_taken_at_its_word(examples):
+    guesses = held_out_by_null("direct_probe", examples, depth=DEPTH)
+    column = f"calib_acceptance_length_{DEPTH}"
+    assert guesses == {example.adapter: example.columns.values[column] for example in examples}
+    with pytest.raises(PredictorError, match="calib_acceptance_length_2"):
+        held_out_by_null("direct_probe", examples, depth=2)
 
 
 def test_where_the_prompts_alone_decide_their_base_acceptance_is_enough(examples):

@@ -3,6 +3,7 @@
 from typing_extensions import TypedDict
 
 from lora_spec.config.adapter_pool import Adapter
+from lora_spec.config.base_profile import BaseProfileConfig
 from lora_spec.config.fields import PositiveCount, Seed, Text
 from lora_spec.config.gate import GateConfig
 from lora_spec.config.models import DistillationConfig, ShippedLayersSource
@@ -41,11 +42,32 @@ class PredictorSettings(TypedDict):
     context: PairNames
 
 
+class CertificationSettings(TypedDict):
+    """How predicted verdicts are judged; ``domains`` maps an adapter that is judged to its source."""
+
+    gate: GateConfig
+    domains: dict[AdapterName, Text]
+
+
+class ComparisonSettings(PredictorSettings):
+    """The same to compare predictors: ``scored`` names the adapters that count, ``setup`` is the figure's last line."""
+
+    scored: list[AdapterName]
+    setup: Text
+
+
 class DrafterSettings(TypedDict):
     """How a drafter is distilled."""
 
     source: ShippedLayersSource
     training: DistillationConfig
+
+
+class BaseProfileSettings(TypedDict):
+    """What is recorded of a base target, and which pair it is of."""
+
+    base_profile: BaseProfileConfig
+    context: PairNames
 
 
 class StudySettings(TypedDict):

@@ -105,6 +105,20 @@ class HubAdapter(_AdapterRow):
 Adapter = TrainedAdapter | ShippedAdapter | HubAdapter | ScaledAdapter | RandomAdapter
 
 
+class ConfirmPoolConfig(ConfigModel):
+    """How many adapters are made again, by their rows, on the pair ``confirm`` of ``models.yaml``, and which."""
+
+    num_worst: PositiveCount = Field(description="Adapters of least predicted acceptance length.")
+    num_best: PositiveCount = Field(description="Adapters of most predicted acceptance length.")
+    num_random: Count = Field(description="Adapters drawn from all others: extremes alone would flatter a correlation.")
+    seed: Seed = Field(description="Seed of that draw.")
+
+    @property
+    def num_adapters(self) -> int:
+        """Return how many are confirmed."""
+        return self.num_worst + self.num_best + self.num_random
+
+
 class AdapterPoolConfig(ConfigModel):
     """The whole of ``adapter_pool.yaml``."""
 
@@ -113,6 +127,9 @@ class AdapterPoolConfig(ConfigModel):
     )
     pilot: tuple[str, ...] = Field(
         default=(), description="Adapters that are measured first, to see whether there is an effect at all; names."
+    )
+    confirm_pool: ConfirmPoolConfig | None = Field(
+        default=None, description="Which adapters are confirmed on a second pair; null if none."
     )
 
     @model_validator(mode="after")
@@ -147,6 +164,15 @@ class AdapterPoolConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _enough_can_be_confirmed(self) -> "AdapterPoolConfig":
+        if self.confirm_pool is not None and self.confirm_pool.num_adapters > len(self.remade):
+            raise ValueError(
+                f"confirm_pool asks for {self.confirm_pool.num_adapters} adapters, and {len(self.remade)} of this pool "
+                "have a recipe and are no control; ask for fewer"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _pilot_is_of_the_pool(self) -> "AdapterPoolConfig":
         strangers = [name for name in self.pilot if name not in self.names]
         if strangers:
@@ -161,9 +187,28 @@ class AdapterPoolConfig(ConfigModel):
         return tuple(row.name for row in self.adapters)
 
     @property
+    def remade(self) -> tuple[str, ...]:
+        """Return the adapters that can be made again for another target: those of a recipe that are no control."""
+        rows = (row for row in self.adapters if isinstance(row, TrainedAdapter))
+        return tuple(row.name for row in rows if row.stratum != "control")
+
+    @property
     def domains(self) -> tuple[str, ...]:
         """Return the distinct domains in file order."""
         return tuple(dict.fromkeys(row.domain for row in self.adapters))
+
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Return the adapters that count as one observation each, in file order.
+
+        Not among them are controls, which are copies or no update at all, and repeats: a row that differs from an
+        earlier one in nothing but its seed (and name, and where its file lies) tells of noise, not of another adapter.
+        """
+        found: dict[str, str] = {}
+        for row in self.adapters:
+            if row.stratum != "control":
+                found.setdefault(row.model_dump_json(exclude={"name", "seed", "source", "path", "sha256"}), row.name)
+        return tuple(found.values())
 
     def find(self, name: str) -> Adapter:
         """Return the row of one adapter; KeyError if there is none, since names come from :attr:`names`."""

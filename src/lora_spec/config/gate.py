@@ -12,6 +12,7 @@ from lora_spec.config.fields import (
     Fraction,
     NumDraws,
     NumFolds,
+    NumPrompts,
     OpenFraction,
     Positive,
     PositiveCount,
@@ -60,8 +61,8 @@ class PredictorConfig(ConfigModel):
     model: Literal["elastic_net", "gam", "gradient_boosting"] = Field(
         description="Registered predictor that verdicts rest on; the others are fitted to be compared with it."
     )
-    mode: Literal["checkpoint_only", "checkpoint_meta"] = Field(
-        description="Column set that the predictor may see; these are the ones that the features hold."
+    mode: Literal["checkpoint_only", "checkpoint_base", "checkpoint_meta"] = Field(
+        description="Column set that the predictor may see; checkpoint_base needs a base_profile in models.yaml."
     )
     elastic_net: ElasticNetConfig = Field(description="Options of the elastic net.")
     gam: GamConfig = Field(description="Options of the additive model.")
@@ -75,6 +76,51 @@ class PredictorConfig(ConfigModel):
         description="An adapter farther out than this quantile of the training distances is out of distribution."
     )
     seed: Seed = Field(description="Seed of folds and permutations.")
+
+
+class AbstentionConfig(ConfigModel):
+    """Which predicted verdicts are committed: the limit of their doubt is chosen and certified by this rule."""
+
+    max_loss: Fraction = Field(
+        description="A committed verdict is wrong if its depth loses more than this share of goodput to the best depth "
+        "up to the standing one, at the measured acceptance."
+    )
+    max_risk: OpenFraction = Field(
+        description="The limit is the largest doubt up to which at most this share of verdicts is wrong, on the "
+        "sources that choose it."
+    )
+    confidence: OpenFraction = Field(
+        gt=0.5, description="Confidence of the upper bound on wrong verdicts, on the sources that certify."
+    )
+    seed: Seed = Field(description="Seed of the halving of the sources.")
+
+
+class ComparisonConfig(ConfigModel):
+    """How predictors and nulls are held against each other; fixed before anything is measured."""
+
+    min_sources: PositiveCount = Field(
+        ge=2, description="With adapters of fewer domains nothing is compared: an interval over them says nothing."
+    )
+    num_bootstrap_draws: NumDraws = Field(description="Draws of whole domains behind intervals and paired differences.")
+    num_permutations: NumDraws = Field(description="Permutations behind p, whose least value is 1 / (1 + this).")
+    base_prompt_set: Literal["common", "own"] = Field(
+        description="Prompts whose base acceptance fixes the load of 'the standing depth is a net loss'; the common "
+        "ones are there before any adapter is."
+    )
+    num_calibration_prompts: NumPrompts = Field(
+        description="Prompts of the calibration probe that checkpoint_calib and the direct probe may see."
+    )
+    min_prevalence: OpenFraction = Field(
+        description="With a smaller share of net losses no AUROC is given: a few adapters would make it."
+    )
+    max_prevalence: OpenFraction = Field(description="The same for the largest share of net losses.")
+    seed: Seed = Field(description="Seed of draws and permutations.")
+
+    @model_validator(mode="after")
+    def _prevalences_are_a_range(self) -> "ComparisonConfig":
+        if self.min_prevalence >= self.max_prevalence:
+            raise ValueError(f"min_prevalence {self.min_prevalence} must be below max_prevalence {self.max_prevalence}")
+        return self
 
 
 class GateConfig(ConfigModel):
@@ -107,6 +153,8 @@ class GateConfig(ConfigModel):
     )
     seed: Seed = Field(description="Seed of those draws.")
     predictor: PredictorConfig = Field(description="The predictor that the gate asks.")
+    abstention: AbstentionConfig = Field(description="When a predicted verdict is committed.")
+    comparison: ComparisonConfig = Field(description="How predictors are compared with each other and with nulls.")
 
     @model_validator(mode="after")
     def _standing_depth_is_a_candidate(self) -> "GateConfig":

@@ -15,8 +15,10 @@ from lora_spec.evaluation.selective import (
     least_certifiable,
     risk_curve,
 )
+from lora_spec.gate.applicability import check_same_pair
+from lora_spec.gate.commitment import certified_context
 from lora_spec.gate.doubt import loss_of_choice, violation_probability
-from lora_spec.gate.settings import GateSettings
+from lora_spec.gate.settings import GateSettings, gate_settings
 from lora_spec.gate.weighing import weigh
 from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.records import AcceptanceEstimate
@@ -64,11 +66,14 @@ def judge_predictions(
         left-out source (zero updates) are told from the file, not predicted, and stay out.
     measured
         Summaries with ``adapter``, ``adapter_sha256`` and ``estimate``.
+    sources
+        The source of every adapter that is to be judged. Others, such as scaled copies, would count a source's
+        adapters twice and stay out.
 
     Raises
     ------
     ConfigError
-        No load is given, or an adapter has no source.
+        No load is given.
     ResultError
         Prediction and measurement are of different weights.
     """
@@ -78,13 +83,11 @@ def judge_predictions(
     truths = by_adapter(measured, lambda item: item["adapter"], what="measured acceptances")
     found = []
     for name, guess in by_adapter(predictions, lambda item: item["adapter"], what="predictions").items():
-        if name not in truths or guess["left_out"] is None:
+        if name not in truths or name not in sources or guess["left_out"] is None:
             continue
         check_same_weights(
             name, {"predictions": guess["adapter_sha256"], "measured counts": truths[name]["adapter_sha256"]}
         )
-        if name not in sources:
-            raise ConfigError(f"adapter {name!r} has no source; give its domain")
         found.append(
             _judge(name, sources[name], guess, truths[name], cost_model, settings, batch_size=batch_size, rule=rule)
         )
@@ -116,11 +119,29 @@ def _judge(
     return Judged(name, source, doubt, loss > rule.max_loss)
 
 
-def certification(judged: Sequence[Judged], rule: AbstentionRule) -> dict[str, Any]:
-    """Return the payload of a ``certification`` result: thresholds, certificates in both directions, the whole curve.
+def certify_predictions(
+    predictions: Mapping[str, Any],
+    measured: Sequence[Mapping[str, Any]],
+    *,
+    sources: Mapping[str, str],
+    cost_model: CostModel,
+    gate: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the payload of a ``certification`` result for held-out predictions; ``gate`` holds ``gate.yaml``."""
+    settings, rule = gate_settings(gate), AbstentionRule(**gate["abstention"])
+    check_same_pair(predictions["context"], cost_model)
+    judged = judge_predictions(
+        predictions["predictions"], measured, sources=sources, cost_model=cost_model, settings=settings, rule=rule
+    )
+    return certification(judged, rule) | {"context": certified_context(predictions["context"], settings)}
 
-    The first direction gives the threshold that verdicts use; the second is the same with the halves exchanged, to show
-    how much hangs on the cut.
+
+def certification(judged: Sequence[Judged], rule: AbstentionRule) -> dict[str, Any]:
+    """Return thresholds, certificates in both directions, what they commit together, and the whole curve.
+
+    The first direction gives the threshold for adapters from outside. An adapter of the study gets the threshold that
+    the other half of the sources chose, so what both directions commit is all held out; that is ``together``, an
+    observation over two thresholds and so not a certificate.
     """
     halves = halve_sources(judged, seed=rule.seed)
     directions = [_direction(halves[i], halves[1 - i], rule) for i in (0, 1)]
@@ -128,10 +149,16 @@ def certification(judged: Sequence[Judged], rule: AbstentionRule) -> dict[str, A
         "rule": asdict(rule),
         "threshold": directions[0]["certificate"]["threshold"],
         "directions": directions,
+        "together": {kind: _sum(directions, kind) for kind in ("adapters", "sources")},
         "curve": [asdict(point) for point in risk_curve(judged)],
         "least_certifiable": least_certifiable(len(judged), rule.confidence),
         "adapters": [{**asdict(item), "doubt": item.doubt if math.isfinite(item.doubt) else None} for item in judged],
     }
+
+
+def _sum(directions: Sequence[Mapping[str, Any]], kind: str) -> dict[str, int]:
+    parts = [direction["certificate"][kind] for direction in directions]
+    return {key: sum(part[key] for part in parts) for key in ("num_committed", "num_wrong")}
 
 
 def _direction(chosen_on: Sequence[Judged], certified_on: Sequence[Judged], rule: AbstentionRule) -> dict[str, Any]:

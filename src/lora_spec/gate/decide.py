@@ -1,9 +1,11 @@
 """The verdict: an acceptance, a cost model and a load in; green, amber, red or abstain out, with reasons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lora_spec.cost_model.model import CostModel
+from lora_spec.gate.commitment import Commitment
 from lora_spec.gate.settings import GateSettings
 from lora_spec.gate.weighing import Weighing, weigh
 from lora_spec.gate.wording import acceptance_reasons, deeper_reasons, drafter_action, load_summary, main_reason
@@ -24,6 +26,7 @@ def decide(
     remarks: Sequence[Reason] = (),
     context: Mapping[str, Any] | None = None,
     predictor_sha256: str | None = None,
+    commitment: Commitment | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Verdict:
     """Return the verdict at the headline load; ``speedup_context["by_load"]`` holds that of every load.
@@ -42,6 +45,8 @@ def decide(
         Reasons from elsewhere, such as the codes of an inspection: a doubt alone makes the verdict abstain.
     context
         What every number holds for: target, drafter, tier.
+    commitment
+        The certified limit of the doubt of predictions; without one the limits on the intervals decide.
 
     Raises
     ------
@@ -61,9 +66,10 @@ def decide(
         all_doubts.append(_no_cost_model(length, settings))
         return _abstained(common, length=length, speedup=None, context={}, reasons=[*all_doubts, *all_remarks])
     batch_size, load_remarks = _headline_load(cost_model, settings)
-    headline = weigh(estimate, cost_model, settings=settings, batch_size=batch_size)
+    weighed = partial(weigh, estimate, cost_model, settings=settings, commitment=commitment)
+    headline = weighed(batch_size=batch_size)
     full_context = _context(
-        estimate, cost_model, settings=settings, headline=headline, is_trusted=not all_doubts, context=context or {}
+        weighed, cost_model, settings=settings, headline=headline, is_trusted=not all_doubts, context=context or {}
     )
     all_doubts.extend(headline.doubts)
     all_remarks.extend((*load_remarks, *headline.remarks))
@@ -147,7 +153,7 @@ def _headline_load(cost_model: CostModel, settings: GateSettings) -> tuple[float
 
 
 def _context(
-    estimate: AcceptanceEstimate,
+    weighed: Callable[..., Weighing],
     cost_model: CostModel,
     *,
     settings: GateSettings,
@@ -157,7 +163,7 @@ def _context(
 ) -> dict[str, Any]:
     """Return what the verdict's numbers hold for; they are those of the chosen depth, of the standing one if off."""
     loads = sorted({*(settings.batch_sizes or cost_model.batch_sizes), headline.batch_size})
-    weighings = [weigh(estimate, cost_model, settings=settings, batch_size=load) for load in loads]
+    weighings = [weighed(batch_size=load) for load in loads]
     return {
         **cost_model.context,
         # What the caller says the verdict is about stands: times do not say whose acceptance they are weighed with.

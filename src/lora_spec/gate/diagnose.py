@@ -8,8 +8,9 @@ from typing import Any
 from lora_spec.adapter import Inspection, inspect_adapter
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import AdapterError
-from lora_spec.features import AdapterFeatures, extract_features
-from lora_spec.gate.applicability import applicability_reasons, check_same_pair
+from lora_spec.features import AdapterFeatures, BaseProfile, extract_features
+from lora_spec.gate.applicability import applicability_reasons, check_profile, check_same_pair
+from lora_spec.gate.commitment import check_certified, commitment_of
 from lora_spec.gate.decide import abstain, decide
 from lora_spec.gate.settings import GateSettings
 from lora_spec.predictors import base_estimate, column_set_of, is_training_adapter, predict, zero_update_estimate
@@ -33,8 +34,10 @@ def diagnose(
     predictor: Result,
     cost_model: Result | None,
     *,
+    certificate: Result | None = None,
     settings: GateSettings | None = None,
     traffic_share: float | None = None,
+    profile: BaseProfile | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Verdict | Refusal:
     """Return the verdict on one adapter, or the inspection that refuses it.
@@ -43,8 +46,13 @@ def diagnose(
     ----------
     predictor, cost_model
         Results of these kinds; without a cost model the verdict tells the acceptance and abstains.
+    certificate
+        A ``certification`` result made with this predictor and gate: its limit of the doubt decides whether the verdict
+        is committed. None leaves that to the limits on the intervals.
     settings
         None takes the standing depth of the predictor and all depths that it knows, with default tolerances.
+    profile
+        The base's profile; a predictor of mode ``checkpoint_base`` needs the one that it was fitted with.
 
     Raises
     ------
@@ -53,13 +61,17 @@ def diagnose(
     """
     exported = predictor.payload
     check_exported(exported)
+    check_profile(exported, profile)
     model = None if cost_model is None else CostModel.from_dict(cost_model.payload)
     if model is not None:
         check_same_pair(exported, model)
-    smoke = _smoke_reasons(predictor, cost_model)
+    settings = settings or default_settings(exported)
+    if certificate is not None:
+        check_certified(certificate.payload, exported, settings)
+    smoke = _smoke_reasons(predictor, cost_model, certificate)
     common = {"predictor_sha256": sha256_of_json(exported), "provenance": provenance}
     try:
-        features = extract_features(adapter_dir)
+        features = extract_features(adapter_dir, profile=profile)
     except AdapterError:
         inspection = inspect_adapter(adapter_dir)
         if inspection.status != "abstain":
@@ -71,7 +83,7 @@ def diagnose(
     return decide(
         _estimate(exported, features),
         model,
-        settings=settings or default_settings(exported),
+        settings=settings,
         adapter=features.adapter,
         traffic_share=traffic_share,
         base=base_estimate(exported),
@@ -83,6 +95,8 @@ def diagnose(
             *remarks,
         ],
         context=_context(predictor),
+        # A zero update is told from the file, not predicted: no certificate is about it.
+        commitment=None if certificate is None or _is_zero(features) else commitment_of(certificate.payload),
         **common,
     )
 
@@ -95,8 +109,12 @@ def default_settings(exported: Mapping[str, Any]) -> GateSettings:
     )
 
 
+def _is_zero(features: AdapterFeatures) -> bool:
+    return "N_ZERO_UPDATE" in features.codes
+
+
 def _estimate(exported: Mapping[str, Any], features: AdapterFeatures) -> AcceptanceEstimate:
-    if "N_ZERO_UPDATE" in features.codes:
+    if _is_zero(features):
         return zero_update_estimate(exported)
     return predict(exported, column_set_of(exported["mode"]).from_groups(features.to_dict()["columns"]))
 

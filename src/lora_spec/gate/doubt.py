@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.actions import losses_of
+from lora_spec.gate.along import along
 from lora_spec.gate.settings import GateSettings
-from lora_spec.gate.weighing import along
 from lora_spec.records import AcceptanceEstimate
 
 Array = NDArray[np.float64]

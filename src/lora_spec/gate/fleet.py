@@ -6,6 +6,7 @@ from typing import Any
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import ConfigError, ResultError
 from lora_spec.gate.applicability import check_same_pair
+from lora_spec.gate.commitment import check_certified, commitment_of
 from lora_spec.gate.decide import abstain, decide
 from lora_spec.gate.settings import gate_settings
 from lora_spec.joins import by_adapter, check_same_weights
@@ -23,6 +24,7 @@ def decide_fleet(
     gate: Mapping[str, Any],
     context: Mapping[str, Any],
     provenance: Mapping[str, Any],
+    certification: Mapping[str, Any] | None = None,
     traffic_shares: Mapping[str, float] | None = None,
 ) -> list[Verdict]:
     """Return two verdicts per measured adapter, in the order given: ``measured``, then that of the predictor's mode.
@@ -41,6 +43,9 @@ def decide_fleet(
         The values of ``gate.yaml``.
     context
         What all numbers hold for.
+    certification
+        Payload of a ``certification`` result: predicted verdicts are committed within its limits, each adapter within
+        the one that its own source did not choose. None leaves the limits on the intervals.
     traffic_shares
         Share of requests by adapter; missing means unknown.
 
@@ -50,10 +55,13 @@ def decide_fleet(
         An adapter stands twice in a list, was made from other weights in another, or an estimate is not of the mode
         that its place needs.
     ConfigError
-        A measured adapter has no features, or the cost model was timed with another pair of models.
+        A measured adapter has no features, the cost model was timed with another pair of models, or the certificate
+        is of other predictions.
     """
     settings, model = gate_settings(gate), CostModel.from_dict(cost_model)
     check_same_pair(predictions["context"], model)
+    if certification is not None:
+        check_certified(certification, predictions["context"], settings)
     by_name = by_adapter(features, lambda item: item["adapter"]["name"], what="features")
     guesses = by_adapter(predictions["predictions"], _adapter_of, what="predictions")
     verdicts = []
@@ -74,7 +82,13 @@ def decide_fleet(
                 estimate, adapter=by_name[name]["adapter"], remarks=_codes_of(by_name[name]), context=context, **common
             )
         )
-        verdicts.append(_predicted(by_name[name], guesses.get(name), predictions["context"], context, common))
+        guess = guesses.get(name)
+        # What is told from the file, such as of a zero update, was not judged: no certificate is about it.
+        is_judged = certification is not None and guess is not None and guess["left_out"] is not None
+        commitment = commitment_of(certification, source=guess["left_out"]) if is_judged else None
+        verdicts.append(
+            _predicted(by_name[name], guess, predictions["context"], context, common | {"commitment": commitment})
+        )
     return verdicts
 
 

@@ -1,14 +1,17 @@
 """The ``effect_gate`` result and the verdict's JSON: what they hold, and reading them."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 from lora_spec.errors import EvidenceError, ResultError
+from lora_spec.evaluation.selective import Certificate, RiskPoint
+from lora_spec.gate.certification import AbstentionRule
 from lora_spec.gate.effect_gate import Answer, EffectRule
-from lora_spec.records import Action, DrafterAction, Interval, Mode
-from lora_spec.results import naming, read_json
+from lora_spec.records import Action, DrafterAction, Evidence, Interval, Mode
+from lora_spec.results import Result, naming, read_json
 from lora_spec.typed import AdapterName, check_type, read_typed_result
 
 
@@ -26,6 +29,48 @@ class EffectGatePayload(TypedDict):
     variance: dict[str, Any]
     order: list[dict[str, Any]]
     live: list[dict[str, Any]]
+
+
+class CertifiedContext(TypedDict):
+    """What a certificate holds for; see :func:`lora_spec.gate.commitment.certified_context`."""
+
+    mode: Mode
+    predictor: str
+    training_sha256: str
+    target_model: str
+    draft_model: str
+    batch_size: float
+    rivals: list[int]
+
+
+class Direction(TypedDict):
+    """One half of the sources chose a limit, the other certified it."""
+
+    chosen_on: list[str]
+    certified_on: list[str]
+    certificate: Certificate
+
+
+class JudgedPayload(TypedDict):
+    """One judged adapter; no doubt: never committed."""
+
+    adapter: AdapterName
+    source: str
+    doubt: float | None
+    is_wrong: bool
+
+
+class CertificationPayload(TypedDict):
+    """What :func:`lora_spec.gate.certification.certify_predictions` gives."""
+
+    rule: AbstentionRule
+    threshold: float | None
+    directions: tuple[Direction, Direction]
+    together: dict[Literal["adapters", "sources"], dict[Literal["num_committed", "num_wrong"], int]]
+    curve: list[RiskPoint]
+    least_certifiable: float | None
+    adapters: list[JudgedPayload]
+    context: CertifiedContext
 
 
 class _Open(TypedDict):
@@ -100,6 +145,13 @@ class VerdictPayload(TypedDict):
 def read_effect_gate(path: Path) -> dict[str, Any]:
     """Return the answer of phase 1 with its numbers; raises ResultError that names the file."""
     return read_typed_result(path, "effect_gate", EffectGatePayload).payload
+
+
+def read_certification(
+    path: Path, *, evidence: Collection[Evidence] = ("measured",), tier: str | None = None
+) -> Result:
+    """Return the certified limits of the doubt; raises ResultError that names the file."""
+    return read_typed_result(path, "certification", CertificationPayload, evidence=evidence, tier=tier)
 
 
 def read_verdict(path: Path, *, tier: str) -> dict[str, Any]:

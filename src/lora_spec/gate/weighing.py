@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from lora_spec.cost_model.model import CostModel
 from lora_spec.errors import ConfigError
 from lora_spec.gate.actions import Choice, choose, losses_of
+from lora_spec.gate.along import along
+from lora_spec.gate.commitment import Commitment
 from lora_spec.gate.settings import GateSettings
 from lora_spec.records import AcceptanceEstimate, Interval
 
@@ -36,9 +38,20 @@ class Weighing:
 
 
 def weigh(
-    estimate: AcceptanceEstimate, cost_model: CostModel, *, settings: GateSettings, batch_size: float
+    estimate: AcceptanceEstimate,
+    cost_model: CostModel,
+    *,
+    settings: GateSettings,
+    batch_size: float,
+    commitment: Commitment | None = None,
 ) -> Weighing:
     """Weigh the candidate depths at one batch size.
+
+    Parameters
+    ----------
+    commitment
+        At its load its limit of the doubt stands in place of the limits on the intervals; elsewhere nothing was
+        certified, and those limits stay.
 
     Raises
     ------
@@ -57,12 +70,20 @@ def weigh(
     choice = choose({depth: interval.estimate for depth, interval in speedups.items()}, settings)
     load_reasons = cost_model.load_reasons(batch_size)
     is_far = not _is_near(cost_model, batch_size, settings.max_extrapolation)
-    doubts = (
-        *(load_reasons if is_far else ()),
-        *_width_doubts(lengths, speedups, settings),
-        *_spanning_doubts(choice, lengths, cost_model, settings=settings, batch_size=batch_size),
-    )
-    return Weighing(batch_size, choice, speedups, lengths, doubts, () if is_far else load_reasons)
+    remarks: list[Reason] = []
+    if commitment is not None and commitment.batch_size == batch_size:
+        depth = choice.num_speculative_tokens
+        doubts, remarks = commitment.reasons(estimate, depth, cost_model, settings=settings)
+    else:
+        doubts = [
+            *_width_doubts(lengths, speedups, settings),
+            *_spanning_doubts(choice, lengths, cost_model, settings=settings, batch_size=batch_size),
+        ]
+    if is_far:
+        doubts = [*load_reasons, *doubts]
+    else:
+        remarks = [*load_reasons, *remarks]
+    return Weighing(batch_size, choice, speedups, lengths, tuple(doubts), tuple(remarks))
 
 
 def _is_near(cost_model: CostModel, batch_size: float, factor: float) -> bool:
@@ -75,12 +96,6 @@ def _positions() -> NDArray[np.float64]:
     An adapter that is worse than thought at one depth is worse at all: the lengths move together.
     """
     return np.linspace(-1, 1, 2 * _STEPS_PER_HALF + 1)
-
-
-def along(interval: Interval, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the values at positions of an interval: -1 lower end, 0 estimate, 1 upper end, beyond them further out."""
-    ends = np.where(positions > 0, interval.upper, interval.lower)
-    return interval.estimate + np.abs(positions) * (ends - interval.estimate)
 
 
 def _width_doubts(

@@ -1,7 +1,8 @@
 """The acceptance campaign that a tier's config files describe."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 from lora_spec.config import Tier
 from lora_spec.errors import ConfigError
@@ -37,6 +38,33 @@ def campaign_of(tier: Tier, *, names: Collection[str] | None = None, is_live: bo
         pair=tier.models.primary.to_dict(),
     )
     return confirmed_live(campaign) if is_live else campaign
+
+
+def confirm_campaign_of(tier: Tier, *, names: Collection[str]) -> Campaign:
+    """Return the campaign of some adapters' counterparts on the tier's second pair, same prompts and settings.
+
+    The second pair has no early drafter unless the config gives it one; it is then not replayed.
+
+    Raises
+    ------
+    ConfigError
+        The tier has no second pair, or a name is not in the pool.
+    """
+    pair = tier.models.confirm
+    if pair is None:
+        raise ConfigError(f"{tier.path_of('models')}: confirm is null; name a second pair to confirm on")
+    campaign = campaign_of(tier, names=names)
+    rows = tuple(_made_again(row) for row in campaign.rows)
+    counting = campaign.phase1["counting"]
+    drafters = [name for name in counting["drafters"] if name != "early" or pair.early_drafter is not None]
+    phase1 = {**campaign.phase1, "counting": {**counting, "drafters": drafters}}
+    return replace(campaign, rows=rows, phase1=phase1, pair=pair.to_dict())
+
+
+def _made_again(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without the folder and the hash of the primary pair's adapter, which are of other weights."""
+    kept = {key: value for key, value in row.items() if key not in ("path", "sha256")}
+    return {**kept, "source": "trained"}
 
 
 def confirmed_live(campaign: Campaign) -> Campaign:

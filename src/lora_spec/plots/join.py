@@ -11,6 +11,7 @@ from lora_spec.cost_model.validation import compare_with_line
 from lora_spec.errors import ResultError
 from lora_spec.gate import GateSettings, decision_map
 from lora_spec.plots.context import with_context
+from lora_spec.plots.risk_rows import risk_coverage_rows
 from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
 
 MAP_TOKEN_ACCEPTANCE_PROBS = tuple(i / 60 for i in range(58))
@@ -37,6 +38,7 @@ class Study:
     cells: Sequence[StepTimeCell]
     gate: GateSettings
     effect: Mapping[str, Any]
+    certification: Mapping[str, Any]
     map_batch_sizes: Sequence[int]
 
     @property
@@ -211,6 +213,12 @@ def cost_model_table(study: Study) -> pd.DataFrame:
     return table.assign(interval_level=None)
 
 
+def risk_coverage_table(study: Study) -> pd.DataFrame:
+    """Return the table of figure 8: risk against coverage of the predicted verdicts."""
+    # Its bounds are one-sided, at a confidence of their own.
+    return study.table(risk_coverage_rows(study.certification)).assign(interval_level=None)
+
+
 def _base_length(study: Study, name: str) -> float:
     """Return the acceptance length of the unadapted target on the same prompts: a loss may be the prompts' own."""
     base = AcceptanceEstimate.from_dict(dict(study.measured[name]["base_estimate"]))
@@ -251,6 +259,7 @@ TABLES = {
     "rank_disagreement": rank_disagreement_table,
     "decision_map": decision_map_table,
     "cost_model_fit": cost_model_table,
+    "risk_coverage": risk_coverage_table,
     "verdicts": verdict_rows,
 }
 """Table name to the function that makes it; figures bear the names of their tables."""

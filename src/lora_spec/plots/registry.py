@@ -12,14 +12,18 @@ from lora_spec.plots.cost_model_fit import draw_cost_model_fit
 from lora_spec.plots.decision_map import draw_decision_map
 from lora_spec.plots.paired_effect import draw_paired_effect
 from lora_spec.plots.predicted_vs_measured import draw_predicted_vs_measured
+from lora_spec.plots.predictor_scores import draw_predictor_scores
 from lora_spec.plots.rank_disagreement import draw_rank_disagreement
+from lora_spec.plots.risk_coverage import draw_risk_coverage
 from lora_spec.plots.schemas import (
     COMPOSABILITY,
     COST_MODEL_FIT,
     DECISION_MAP,
     PAIRED_EFFECT,
     PREDICTED_VS_MEASURED,
+    PREDICTOR_SCORES,
     RANK_DISAGREEMENT,
+    RISK_COVERAGE,
     FrameSchema,
 )
 
@@ -44,9 +48,11 @@ FIGURES = {
         FigureSpec(1, COMPOSABILITY, draw_composability),
         FigureSpec(2, PAIRED_EFFECT, draw_paired_effect),
         FigureSpec(3, PREDICTED_VS_MEASURED, draw_predicted_vs_measured),
+        FigureSpec(4, PREDICTOR_SCORES, draw_predictor_scores),
         FigureSpec(5, RANK_DISAGREEMENT, draw_rank_disagreement),
         FigureSpec(6, DECISION_MAP, draw_decision_map),
         FigureSpec(7, COST_MODEL_FIT, draw_cost_model_fit),
+        FigureSpec(8, RISK_COVERAGE, draw_risk_coverage),
     )
 }
 

@@ -64,6 +64,31 @@ PREDICTED_VS_MEASURED = FrameSchema(
     one_value=("num_speculative_tokens",),
 )
 
+PREDICTOR_SCORES = FrameSchema(
+    "predictor_scores",
+    {
+        "predictor": Column("str", "name of the predictor, or of the null"),
+        "mode": Column("str", "feature mode; missing for nulls", True, get_args(Mode)),
+        "score": Column(
+            "str",
+            "spearman: guessed with measured acceptance length; auroc: of the question",
+            choices=("spearman", "auroc"),
+        ),
+        "estimate": Column("float", "the score; missing where it is undefined or may not be given", True),
+        "lower": Column("float", "its lower bound", True),
+        "upper": Column("float", "its upper bound", True),
+        "permutation_p": Column("float", "p of the order, one-sided; missing for AUROC", True),
+        "num_adapters": Column("int", "adapters scored: separately trained, no copies and no repeats"),
+        "num_sources": Column("int", "groups that they come from, each left out whole"),
+        "num_speculative_tokens": Column("int", "standing depth K"),
+        "question": Column("str", "what AUROC is about, in words"),
+        "unscored": Column("str", "why no AUROC may be given; missing where it is", True),
+    },
+    key=("predictor", "mode", "score"),
+    intervals=(("lower", "upper"),),
+    one_value=("num_adapters", "num_sources", "num_speculative_tokens", "question", "unscored"),
+)
+
 RANK_DISAGREEMENT = FrameSchema(
     "rank_disagreement",
     {
@@ -119,6 +144,37 @@ COST_MODEL_FIT = FrameSchema(
     },
     key=("num_speculative_tokens", "batch_size", "num_context_tokens", "lora_rank"),
     intervals=(("lower_ms", "upper_ms"),),
+)
+
+RISK_COVERAGE = FrameSchema(
+    "risk_coverage",
+    {
+        "kind": Column(
+            "str",
+            "curve: all judged adapters up to one doubt; certified: one half of the sources, at the limit that the "
+            "other half chose; together: both halves",
+            choices=("curve", "certified", "together"),
+        ),
+        "direction": Column("int", "1 or 2: which half certified; missing elsewhere", True),
+        "threshold": Column("float", "largest doubt committed; missing where none is, or where there are two", True),
+        "num_judged": Column("int", "adapters judged"),
+        "num_judged_sources": Column("int", "their sources"),
+        "num_committed": Column("int", "of them within the limit"),
+        "num_wrong": Column("int", "committed verdicts whose depth loses more than max_loss of goodput"),
+        "coverage": Column("float", "share of the judged that is committed"),
+        "risk": Column("float", "share of the committed that is wrong; missing where none is committed", True),
+        "upper": Column("float", "one-sided upper bound of the risk, adapters taken as independent", True),
+        "num_committed_sources": Column("int", "sources with a committed verdict; missing on the curve", True),
+        "num_wrong_sources": Column("int", "of them with a wrong one; missing on the curve", True),
+        "upper_by_source": Column("float", "one-sided upper bound of the share of sources with a wrong one", True),
+        "confidence": Column("float", "of the bounds"),
+        "max_risk": Column("float", "risk at which the limit is chosen"),
+        "max_loss": Column("float", "share of goodput that a verdict may lose without being wrong"),
+        "load_batch_size": Column("float", "load of the verdicts, requests in the batch"),
+        "mode": Column("str", "feature mode of the predictions", choices=get_args(Mode)),
+    },
+    key=("kind", "direction", "threshold"),
+    one_value=("confidence", "max_risk", "max_loss", "load_batch_size", "mode"),
 )
 
 VERDICT_TABLE = FrameSchema(

@@ -9,7 +9,7 @@ import pandas as pd
 from lora_spec.cost_model.payload import read_cost_model
 from lora_spec.errors import ResultError
 from lora_spec.gate import gate_settings
-from lora_spec.gate.payload import read_effect_gate, read_verdict
+from lora_spec.gate.payload import read_certification, read_effect_gate, read_verdict
 from lora_spec.measurement.payload import read_measured, read_step_times
 from lora_spec.plots.join import TABLES, Study
 from lora_spec.plots.schemas import (
@@ -18,6 +18,7 @@ from lora_spec.plots.schemas import (
     PAIRED_EFFECT,
     PREDICTED_VS_MEASURED,
     RANK_DISAGREEMENT,
+    RISK_COVERAGE,
     VERDICT_TABLE,
 )
 from lora_spec.predictors.payload import read_predictions
@@ -26,7 +27,14 @@ from lora_spec.records import AcceptanceEstimate
 _SCHEMAS = {
     **{
         schema.name: schema
-        for schema in (PAIRED_EFFECT, PREDICTED_VS_MEASURED, RANK_DISAGREEMENT, DECISION_MAP, COST_MODEL_FIT)
+        for schema in (
+            PAIRED_EFFECT,
+            PREDICTED_VS_MEASURED,
+            RANK_DISAGREEMENT,
+            DECISION_MAP,
+            COST_MODEL_FIT,
+            RISK_COVERAGE,
+        )
     },
     "verdicts": VERDICT_TABLE,
 }
@@ -40,6 +48,7 @@ def load_study(
     step_times: Path,
     verdicts: Sequence[Path],
     effect_gate: Path,
+    certification: Path,
     settings: Mapping[str, Any],
 ) -> Study:
     """Return the study behind a tier's figures.
@@ -73,6 +82,7 @@ def load_study(
         cells=read_step_times(step_times).cells,
         gate=gate_settings(settings["gate"]),
         effect=read_effect_gate(effect_gate),
+        certification=read_certification(certification).payload,
         map_batch_sizes=settings["gate"]["map_batch_sizes"],
     )
     _check_same_adapters(study, measured, predictions, mode=guessed.payload["context"]["mode"])

@@ -33,6 +33,7 @@ class ColumnSet:
     mode: ClassVar[Mode]
     groups: ClassVar[tuple[str, ...]]
     prefixes: ClassVar[tuple[str, ...]] = ()
+    left_out: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         bad = sorted(name for name, value in self.values.items() if not _is_finite_number(value))
@@ -41,7 +42,7 @@ class ColumnSet:
                 f"{self.mode}: column {bad[0]!r} holds {self.values[bad[0]]!r} ({len(bad)} such columns); "
                 "a missing or non-finite feature cannot be predicted from: inspect the adapter"
             )
-        foreign = [p for p in _FOREIGN_PREFIXES if p not in self.prefixes]
+        foreign = [*(p for p in _FOREIGN_PREFIXES if p not in self.prefixes), *self.left_out]
         smuggled = sorted(name for name in self.values if name.startswith(tuple(foreign)))
         if smuggled:
             raise PredictorError(
@@ -67,7 +68,7 @@ class ColumnSet:
                 raise PredictorError(
                     f"{cls.mode}: column {twice[0]!r} stands in two groups; extract the features again"
                 )
-            values.update(columns[group])
+            values.update({k: v for k, v in columns[group].items() if not k.startswith(cls.left_out)})
         return cls(values)
 
 
@@ -84,6 +85,20 @@ class CheckpointBaseColumns(ColumnSet):
     mode = "checkpoint_base"
     groups = ("checkpoint_only", "checkpoint_base")
     prefixes = ("base_",)
+
+
+class BaseMomentsOnlyColumns(CheckpointBaseColumns):
+    """checkpoint_base without first-order margins: the step between tensors alone and all that the base gives."""
+
+    left_out = ("base_margin_",)
+
+
+BASE_ABLATION: dict[str, type[ColumnSet]] = {
+    "tensors": CheckpointOnlyColumns,
+    "moments": BaseMomentsOnlyColumns,
+    "margins": CheckpointBaseColumns,
+}
+"""What each step adds is what it is worth: tensors alone, with second moments, with first-order margins."""
 
 
 class CheckpointMetaColumns(ColumnSet):

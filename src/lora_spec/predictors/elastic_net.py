@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.errors import PredictorError
+from lora_spec.predictors.base import Logits
 from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
@@ -51,7 +52,11 @@ def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: Elastic
 
     folds = source_folds(x, sources, options.num_folds)
     search = ElasticNetCV(
-        l1_ratio=list(options.l1_ratios), alphas=list(options.penalties), cv=folds, max_iter=_MAX_ITERATIONS
+        l1_ratio=list(options.l1_ratios),
+        alphas=list(options.penalties),
+        cv=folds,
+        max_iter=_MAX_ITERATIONS,
+        precompute=True,  # with more columns than adapters it is not the default, and halves the time
     )
     with warnings.catch_warnings():
         # A candidate that does not converge only loses the comparison; the final fit must converge.
@@ -67,7 +72,7 @@ def _fit_one(x: Array, y: Array, *, alpha: float, l1_ratio: float) -> tuple[floa
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         try:
-            model = ElasticNet(alpha=alpha, l1_ratio=l1_ratio, max_iter=_MAX_ITERATIONS).fit(x, y)
+            model = ElasticNet(alpha=alpha, l1_ratio=l1_ratio, max_iter=_MAX_ITERATIONS, precompute=True).fit(x, y)
         except ConvergenceWarning as err:
             raise PredictorError(
                 f"the elastic net did not converge on {len(y)} adapters at penalty {alpha:.3g}; "
@@ -110,8 +115,13 @@ class ElasticNetVariant:
 
     def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
         """Return intercept + coefficients . x per position."""
-        positions = fitted["positions"]
-        return np.array([p["intercept"] for p in positions]) + np.array([p["coefficients"] for p in positions]) @ x
+        return self.stacked([fitted])(x)[0]
+
+    def stacked(self, models: Sequence[Mapping[str, Any]]) -> Logits:
+        """Return the same of many models."""
+        intercepts = np.array([[p["intercept"] for p in model["positions"]] for model in models])
+        coefficients = np.array([[p["coefficients"] for p in model["positions"]] for model in models])
+        return lambda x: intercepts + coefficients @ x
 
     def used_columns(self, fitted: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return the columns with a coefficient at any position."""

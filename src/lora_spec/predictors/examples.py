@@ -1,6 +1,6 @@
 """What a predictor learns from: one adapter's columns beside its measured counts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,3 +72,21 @@ def training_example(
     }
     columns = column_set_of(mode).from_groups(features["columns"])
     return TrainingExample(name, sha256, source, columns, arms["adapted"], arms["base"])
+
+
+def each_source_left_out(
+    examples: Sequence[TrainingExample],
+) -> Iterator[tuple[str, list[TrainingExample], list[TrainingExample]]]:
+    """Yield (source, the examples of the others, its own), sources in sorted order.
+
+    Raises
+    ------
+    PredictorError
+        There is one source only: nothing can be left out.
+    """
+    sources = sorted({example.source for example in examples})
+    if len(sources) < 2:
+        raise PredictorError(f"{len(examples)} adapters of one source: nothing can be left out; add another source")
+    for source in sources:
+        inside = [example for example in examples if example.source != source]
+        yield source, inside, [example for example in examples if example.source == source]

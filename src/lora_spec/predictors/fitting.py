@@ -41,10 +41,10 @@ def fit_predictor(
     PredictorError
         Fewer than three sources, rows of different modes, columns or depths, or data that determine nothing.
     """
-    _check(examples)
+    check_examples(examples)
     variant, sources = variant_of(name), [example.source for example in examples]
-    x, scaling = _standardised(examples)
-    y = _conditional_logits(examples, settings)
+    x, scaling = standardised(examples)
+    y = conditional_logit_rows(examples, settings)
     folds, held_out = _fit_folds(variant, x, y, sources=sources, options=options)
     exported = {
         "schema_version": SCHEMA_VERSION,
@@ -70,7 +70,7 @@ def fit_predictor(
     return json.loads(json.dumps(exported, allow_nan=False))
 
 
-def _standardised(examples: Sequence[TrainingExample]) -> tuple[Array, dict[str, Any]]:
+def standardised(examples: Sequence[TrainingExample]) -> tuple[Array, dict[str, Any]]:
     """Return the varying columns at mean 0 and spread 1, and how to do the same to a new adapter."""
     names, raw = feature_matrix([example.columns for example in examples], type(examples[0].columns))
     centre, spread = raw.mean(axis=0), raw.std(axis=0)
@@ -103,7 +103,8 @@ def _origin(examples: Sequence[TrainingExample]) -> dict[str, Any]:
     }
 
 
-def _check(examples: Sequence[TrainingExample]) -> None:
+def check_examples(examples: Sequence[TrainingExample]) -> None:
+    """Raise PredictorError where the examples cannot train: too few sources, several depths, the same weights twice."""
     num_sources = len({example.source for example in examples})
     if num_sources < _MIN_SOURCES:
         raise PredictorError(
@@ -119,7 +120,8 @@ def _check(examples: Sequence[TrainingExample]) -> None:
         raise PredictorError(f"the weights of adapter {twice!r} stand in the table twice; remove one of them")
 
 
-def _conditional_logits(examples: Sequence[TrainingExample], settings: FitSettings) -> Array:
+def conditional_logit_rows(examples: Sequence[TrainingExample], settings: FitSettings) -> Array:
+    """Return logit r_k of the deepest counts, shape ``(n, depth)``; NaN where an adapter says too little."""
     rows = [
         algebra.conditional_logits(e.counts_by_depth[-1], min_trials=settings.min_trials_per_position) for e in examples
     ]

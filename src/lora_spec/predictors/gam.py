@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lora_spec.predictors.base import Logits
 from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
@@ -67,22 +68,38 @@ def _choose_columns(x: Array, y: Array, num_curves: int) -> list[int]:
     return [varied[place - 1] for place in chosen]
 
 
-def _fit_curves(x: Array, y: Array, columns: Sequence[int], options: GamOptions, penalty: float) -> dict[str, Any]:
-    """Return intercept and curves; each curve is its values on an even grid over the column's range."""
-    from statsmodels.gam.api import BSplines
+@dataclass(frozen=True)
+class _Basis:
+    """The splines of the chosen columns on some adapters; the same for every penalty."""
 
-    if not columns:
+    columns: tuple[int, ...]
+    ranges: tuple[tuple[float, float], ...]
+    splines: Any
+
+    @classmethod
+    def on(cls, x: Array, y: Array, options: GamOptions) -> "_Basis":
+        from statsmodels.gam.api import BSplines
+
+        columns = tuple(_choose_columns(x, y, options.num_curves))
+        if not columns:
+            return cls((), (), None)
+        chosen, num = x[:, list(columns)], len(columns)
+        splines = BSplines(chosen, df=[options.num_basis] * num, degree=[_DEGREE] * num)
+        return cls(columns, tuple((float(v.min()), float(v.max())) for v in chosen.T), splines)
+
+
+def _fit_curves(y: Array, basis: _Basis, penalty: float) -> dict[str, Any]:
+    """Return intercept and curves; each curve is its values on an even grid over the column's range."""
+    if not basis.columns:
         return {"intercept": float(y.mean()), "curves": []}
-    chosen, num = x[:, list(columns)], len(columns)
-    basis = BSplines(chosen, df=[options.num_basis] * num, degree=[_DEGREE] * num)
-    parameters = _penalised_least_squares(basis.basis, y, basis.penalty_matrices, penalty)
+    splines = basis.splines
+    parameters = _penalised_least_squares(splines.basis, y, splines.penalty_matrices, penalty)
     curves, at = [], 1
-    for column, part in zip(columns, basis.smoothers, strict=True):
-        low, high = float(x[:, column].min()), float(x[:, column].max())
+    for column, (low, high), part in zip(basis.columns, basis.ranges, splines.smoothers, strict=True):
         weights = parameters[at : at + part.dim_basis]
         at += part.dim_basis
         values = part.transform(np.linspace(low, high, _GRID_POINTS)) @ weights
-        curves.append({"column": int(column), "low": low, "high": high, "values": values.tolist()})
+        curves.append({"column": column, "low": low, "high": high, "values": values.tolist()})
     return {"intercept": float(parameters[0]), "curves": curves}
 
 
@@ -102,25 +119,53 @@ def _penalised_least_squares(basis: Array, y: Array, bends: Sequence[Array], pen
 def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: GamOptions) -> float:
     if len(options.penalties) == 1 or len(set(sources)) < options.min_sources_for_search:
         return max(options.penalties)
-    folds = source_folds(x, sources, options.num_folds)
-    errors = []
-    for penalty in options.penalties:
-        error = 0.0
-        for inside, outside in folds:
-            columns = _choose_columns(x[inside], y[inside], options.num_curves)
-            curves = _fit_curves(x[inside], y[inside], columns, options, penalty)
-            error += sum(
-                (_evaluate(curves, row) - value) ** 2 for row, value in zip(x[outside], y[outside], strict=True)
-            )
-        errors.append(error)
+    errors = np.zeros(len(options.penalties))
+    for inside, outside in source_folds(x, sources, options.num_folds):
+        basis = _Basis.on(x[inside], y[inside], options)
+        for place, penalty in enumerate(options.penalties):
+            curves = _fit_curves(y[inside], basis, penalty)
+            evaluated = _Curves.of([curves])
+            guesses = np.array([curves["intercept"] + evaluated.sums(row, 1)[0] for row in x[outside]])
+            errors[place] += ((guesses - y[outside]) ** 2).sum()
     return options.penalties[int(np.argmin(errors))]
 
 
-def _evaluate(fitted: Mapping[str, Any], x: Array) -> float:
-    return fitted["intercept"] + sum(
-        float(np.interp(x[c["column"]], np.linspace(c["low"], c["high"], len(c["values"])), c["values"]))
-        for c in fitted["curves"]
-    )
+@dataclass(frozen=True)
+class _Curves:
+    """All curves of some positions: the position of each, its column, its range, its values on an even grid."""
+
+    places: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    low: Array
+    high: Array
+    values: Array
+
+    @classmethod
+    def of(cls, positions: Sequence[Mapping[str, Any]]) -> "_Curves":
+        curves = [(place, curve) for place, position in enumerate(positions) for curve in position["curves"]]
+        low, high = (np.array([curve[end] for _, curve in curves], dtype=np.float64) for end in ("low", "high"))
+        if np.any(low >= high):
+            raise ValueError("a curve has no range")
+        return cls(
+            places=np.array([place for place, _ in curves], dtype=np.intp),
+            columns=np.array([curve["column"] for _, curve in curves], dtype=np.intp),
+            low=low,
+            high=high,
+            values=np.array([curve["values"] for _, curve in curves], dtype=np.float64).reshape(
+                len(curves), -1 if curves else 0
+            ),
+        )
+
+    def sums(self, x: Array, num_positions: int) -> Array:
+        """Return the sum of each position's curves at ``x``: straight between grid points, level beyond the range."""
+        if not len(self.places):
+            return np.zeros(num_positions)
+        last = self.values.shape[1] - 1
+        along = last * np.clip((x[self.columns] - self.low) / (self.high - self.low), 0.0, 1.0)
+        left = np.minimum(along.astype(np.intp), last - 1)
+        rows, share = np.arange(len(left)), along - left
+        found = self.values[rows, left] * (1 - share) + self.values[rows, left + 1] * share
+        return np.bincount(self.places, weights=found, minlength=num_positions)
 
 
 class GamVariant:
@@ -132,14 +177,19 @@ class GamVariant:
 
         def fit_one(rows: Array, values: Array, names: list[str]) -> dict[str, Any]:
             penalty = _choose_penalty(rows, values, names, chosen)
-            columns = _choose_columns(rows, values, chosen.num_curves)
-            return {**_fit_curves(rows, values, columns, chosen, penalty), "penalty": penalty}
+            return {**_fit_curves(values, _Basis.on(rows, values, chosen), penalty), "penalty": penalty}
 
         return {"num_columns": x.shape[1], "positions": fit_positions(x, y, sources, fit_one)}
 
     def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
         """Return intercept + sum of the curves at ``x`` per position."""
-        return np.array([_evaluate(position, x) for position in fitted["positions"]])
+        return self.stacked([fitted])(x)[0]
+
+    def stacked(self, models: Sequence[Mapping[str, Any]]) -> Logits:
+        """Return the same of many models."""
+        intercepts = np.array([[p["intercept"] for p in model["positions"]] for model in models])
+        curves = _Curves.of([position for model in models for position in model["positions"]])
+        return lambda x: intercepts + curves.sums(x, intercepts.size).reshape(intercepts.shape)
 
     def used_columns(self, fitted: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return the columns with a curve at any position."""

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lora_spec.errors import PredictorError
-from lora_spec.joins import by_adapter, check_same_weights
-from lora_spec.predictors.examples import TrainingExample, training_example
+from lora_spec.predictors.examples import TrainingExample, each_source_left_out
 from lora_spec.predictors.fitting import fit_predictor
-from lora_spec.predictors.prediction import predict, zero_update_estimate
+from lora_spec.predictors.joining import check_joined, examples_of, teaching_features
+from lora_spec.predictors.prediction import zero_update_estimate
+from lora_spec.predictors.prepared import prepare
 from lora_spec.predictors.settings import fit_settings, variant_options
 from lora_spec.provenance import sha256_of_json
 from lora_spec.records import AcceptanceRecord
-
-_ZERO_UPDATE = "N_ZERO_UPDATE"
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,10 @@ def fit_and_hold_out(
     ResultError
         An adapter stands twice, or its features and its counts are of different weights, taught from or not.
     """
-    _check_joined(features, records)
-    teaching = [item for item in features if item["status"] == "ok" and _ZERO_UPDATE not in item["codes"]]
-    examples = _examples(teaching, records, gate=gate, sources=sources, prompt_set=prompt_set)
+    check_joined(features, records)
+    teaching = teaching_features(features)
+    mode = gate["predictor"]["mode"]
+    examples = examples_of(teaching, records, mode=mode, sources=sources, prompt_set=prompt_set)
 
     def fit(chosen: Sequence[TrainingExample]) -> dict[str, Any]:
         return fit_predictor(
@@ -83,38 +82,11 @@ def fit_and_hold_out(
     return FittedAndHeldOut(predictor, {"context": context, "predictions": predictions, "excluded": listed})
 
 
-def _check_joined(features: Sequence[Mapping[str, Any]], records: Sequence[AcceptanceRecord]) -> None:
-    by_name = by_adapter(records, lambda record: record.adapter, what="acceptance records")
-    for name, item in by_adapter(features, lambda item: item["adapter"]["name"], what="features").items():
-        if name in by_name:
-            weights = {"features": item["adapter"]["weights_sha256"], "counts": by_name[name].adapter_sha256}
-            check_same_weights(name, weights)
-
-
-def _examples(
-    features: Sequence[Mapping[str, Any]],
-    records: Sequence[AcceptanceRecord],
-    *,
-    gate: Mapping[str, Any],
-    sources: Mapping[str, str],
-    prompt_set: str,
-) -> list[TrainingExample]:
-    by_name = {record.adapter: record for record in records}
-    examples = []
-    for item in features:
-        name = item["adapter"]["name"]
-        if name not in by_name or name not in sources:
-            missing = "acceptance record" if name not in by_name else "source"
-            raise PredictorError(f"adapter {name!r} has features but no {missing}; add it or leave the adapter out")
-        mode = gate["predictor"]["mode"]
-        examples.append(training_example(item, by_name[name], mode=mode, source=sources[name], prompt_set=prompt_set))
-    return examples
-
-
 def _held_out(examples: Sequence[TrainingExample], fit: Any) -> list[dict[str, Any]]:
     predictions = []
-    for source in sorted({example.source for example in examples}):
-        fitted = fit([example for example in examples if example.source != source])
+    for source, inside, outside in each_source_left_out(examples):
+        fitted = fit(inside)
+        prepared = prepare(fitted)
         predictions += [
             {
                 "adapter": example.adapter,
@@ -122,10 +94,9 @@ def _held_out(examples: Sequence[TrainingExample], fit: Any) -> list[dict[str, A
                 "left_out": source,
                 "num_training_adapters": fitted["num_adapters"],
                 "predictor_sha256": sha256_of_json(fitted),
-                "estimate": predict(fitted, example.columns).to_dict(),
+                "estimate": prepared.predict(example.columns).to_dict(),
             }
-            for example in examples
-            if example.source == source
+            for example in outside
         ]
     return predictions
 

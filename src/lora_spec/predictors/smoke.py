@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,26 +20,50 @@ _NUM_DRAFTS = 400
 _BASE_LOGIT = 0.5
 
 
+@dataclass(frozen=True)
+class MadeUpAdapters:
+    """Features and counts of adapters that never were, and the source of each by name."""
+
+    features: list[dict[str, Any]]
+    records: list[AcceptanceRecord]
+    sources: dict[str, str]
+
+
+def make_up_adapters(*, seed: int, num_sources: int = NUM_SOURCES, per_source: int = PER_SOURCE) -> MadeUpAdapters:
+    """Return adapters whose acceptance falls with the norm of their update, with noise."""
+    rng = np.random.default_rng(seed)
+    made = MadeUpAdapters([], [], {})
+    for index in range(num_sources * per_source):
+        name = f"smoke-{index:02d}"
+        sha256 = hashlib.sha256(name.encode()).hexdigest()
+        strength = rng.uniform(-1, 1)
+        made.features.append(_features(name, sha256, strength, rng))
+        made.records.append(_record(name, sha256, strength + 0.3 * rng.standard_normal(), rng))
+        made.sources[name] = f"source-{index % num_sources:02d}"
+    return made
+
+
+def without_search(gate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of ``gate.yaml`` with the last value of each grid alone, since the search takes minutes."""
+    return {**gate, "predictor": {key: _without_search(value) for key, value in gate["predictor"].items()}}
+
+
 def smoke_fit(gate: Mapping[str, Any], *, seed: int) -> FittedAndHeldOut:
-    """Fit and hold out made-up adapters whose acceptance falls with the norm of their update, with noise.
+    """Fit and hold out made-up adapters.
 
     Parameters
     ----------
     gate
-        The values of ``gate.yaml``; of each grid only the last value is taken, since the search takes minutes.
+        The values of ``gate.yaml``; grids are not searched.
     """
-    gate = {**gate, "predictor": {key: _without_search(value) for key, value in gate["predictor"].items()}}
-    rng = np.random.default_rng(seed)
-    features, records, sources = [], [], {}
-    for index in range(NUM_SOURCES * PER_SOURCE):
-        name = f"smoke-{index:02d}"
-        sha256 = hashlib.sha256(name.encode()).hexdigest()
-        strength = rng.uniform(-1, 1)
-        features.append(_features(name, sha256, strength, rng))
-        records.append(_record(name, sha256, strength + 0.3 * rng.standard_normal(), rng))
-        sources[name] = f"source-{index % NUM_SOURCES:02d}"
+    made = make_up_adapters(seed=seed)
     return fit_and_hold_out(
-        features, records, gate=gate, sources=sources, target_model="made-up target", draft_model="made-up drafter"
+        made.features,
+        made.records,
+        gate=without_search(gate),
+        sources=made.sources,
+        target_model="made-up target",
+        draft_model="made-up drafter",
     )
 
 

@@ -12,6 +12,11 @@ class MeanNull:
     """See :class:`lora_spec.predictors.nulls.base.Null`."""
 
     sees = "nothing of the adapter"
+    orders_adapters = False
+
+    def columns_at(self, depth: int) -> tuple[str, ...]:
+        """Return none."""
+        return ()
 
     def fit(self, examples: Sequence[TrainingExample], depth: int) -> Guess:
         """Return the mean, for every adapter."""

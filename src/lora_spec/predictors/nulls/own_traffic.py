@@ -16,6 +16,11 @@ class OwnTrafficNull:
     """
 
     sees = "the base's acceptance on the adapter's own prompts"
+    orders_adapters = True
+
+    def columns_at(self, depth: int) -> tuple[str, ...]:
+        """Return none."""
+        return ()
 
     def fit(self, examples: Sequence[TrainingExample], depth: int) -> Guess:
         """Return a + b * (the base's E_K on the same prompts), by least squares."""

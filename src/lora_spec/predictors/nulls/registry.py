@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from lora_spec.errors import PredictorError
-from lora_spec.predictors.examples import TrainingExample
+from lora_spec.predictors.examples import TrainingExample, each_source_left_out
 from lora_spec.predictors.nulls.base import Null
+from lora_spec.predictors.nulls.direct_probe import DirectProbeNull
 from lora_spec.predictors.nulls.mean import MeanNull
 from lora_spec.predictors.nulls.own_traffic import OwnTrafficNull
 from lora_spec.predictors.nulls.ridge import RidgeNull
@@ -16,6 +17,7 @@ NULLS: dict[str, Null] = {
     "own_traffic": OwnTrafficNull(),
     "norm_ridge": RidgeNull(["log_fro_total"], "the Frobenius norm of the whole update"),
     "metadata_ridge": RidgeNull(_RECIPE, "rank, alpha, scale and size, as the config tells them"),
+    "direct_probe": DirectProbeNull(),
 }
 
 
@@ -29,11 +31,8 @@ def held_out_by_null(name: str, examples: Sequence[TrainingExample], *, depth: i
     """
     if name not in NULLS:
         raise PredictorError(f"no null is called {name!r}; there are {', '.join(sorted(NULLS))}")
-    sources = sorted({example.source for example in examples})
-    if len(sources) < 2:
-        raise PredictorError(f"{len(examples)} adapters of one source: nothing can be left out; add another source")
     guesses = {}
-    for source in sources:
-        guess = NULLS[name].fit([example for example in examples if example.source != source], depth)
-        guesses.update({e.adapter: guess(e) for e in examples if e.source == source})
+    for _, inside, outside in each_source_left_out(examples):
+        guess = NULLS[name].fit(inside, depth)
+        guesses.update({example.adapter: guess(example) for example in outside})
     return {example.adapter: guesses[example.adapter] for example in examples}

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lora_spec.errors import PredictorError
 from lora_spec.predictors.examples import TrainingExample
-from lora_spec.predictors.nulls.base import Guess, acceptance_length
+from lora_spec.predictors.nulls.base import Guess, acceptance_length, check_columns
 
 _PENALTIES = tuple(10.0**power for power in range(-3, 4))
 
@@ -16,9 +15,15 @@ _PENALTIES = tuple(10.0**power for power in range(-3, 4))
 class RidgeNull:
     """See :class:`lora_spec.predictors.nulls.base.Null`; leave-one-out on the adapters seen chooses the penalty."""
 
+    orders_adapters = True
+
     def __init__(self, columns: Sequence[str], sees: str) -> None:
         self.columns = tuple(columns)
         self.sees = sees
+
+    def columns_at(self, depth: int) -> tuple[str, ...]:
+        """Return its columns, the same at every depth."""
+        return self.columns
 
     def fit(self, examples: Sequence[TrainingExample], depth: int) -> Guess:
         """Return the ridge on the standardised columns."""
@@ -31,10 +36,5 @@ class RidgeNull:
         return lambda example: float(model.predict(self._row(example)[None])[0])
 
     def _row(self, example: TrainingExample) -> NDArray[np.float64]:
-        missing = [column for column in self.columns if column not in example.columns.values]
-        if missing:
-            raise PredictorError(
-                f"adapter {example.adapter!r}: its {example.columns.mode} columns hold no {missing[0]!r}, which a null "
-                "looks at; give it columns of a mode that has them"
-            )
+        check_columns(example, self.columns)
         return np.array([example.columns.values[column] for column in self.columns])

@@ -1,0 +1,289 @@
+"""Predictors and nulls scored on the same adapters, with intervals, paired differences and a permutation test.
+
+Scores are over adapters that were trained separately. Scaled copies, random and zero updates and repeats of a recipe
+with another seed never count: they resemble their parent, and would be counted as news. They may teach, except about
+their parent's source, which is left out with them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lora_spec.cost_model import CostModel
+from lora_spec.errors import PredictorError
+from lora_spec.evaluation import (
+    Resampled,
+    SourceDraws,
+    auroc,
+    draw_sources,
+    equal_source_weights,
+    mean_absolute_error,
+    permutation_p_value,
+    rate_errors,
+    source_mean,
+    spearman,
+)
+from lora_spec.gate.net_loss import Question, ask, base_counts, fix_load
+from lora_spec.gate.settings import gate_settings
+from lora_spec.predictors.examples import TrainingExample
+from lora_spec.predictors.held_out_comparison import Contender, HeldOutComparison, compare_held_out, measured_mismatch
+from lora_spec.predictors.joining import teaching_features
+from lora_spec.records import AcceptanceRecord
+
+Array = NDArray[np.float64]
+
+COMPARED = ("spearman", "auroc", "length_error")
+"""Scores that are compared between contenders; the first two are better high, the error better low."""
+_PROMPT_SET = "own"
+_FIRST_MODE = "checkpoint_only"
+
+
+@dataclass(frozen=True)
+class ScoredAdapters:
+    """The truth of the adapters that count, row by row, and the draws that all scores share.
+
+    Parameters
+    ----------
+    lengths, rates, mismatches
+        Measured E_K at the standing depth, a_1 to a_max of shape ``(n, depth)``, and mismatch (NaN where undefined).
+    is_net_loss
+        The answer that AUROC is about; None where no AUROC may be given.
+    """
+
+    examples: tuple[TrainingExample, ...]
+    lengths: Array
+    rates: Array
+    mismatches: Array
+    is_net_loss: NDArray[np.bool_] | None
+    draws: SourceDraws
+
+    @property
+    def names(self) -> list[str]:
+        """Return the adapters' names."""
+        return [example.adapter for example in self.examples]
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the adapters' sources."""
+        return [example.source for example in self.examples]
+
+
+def compare_predictors(
+    features: Sequence[Mapping[str, Any]],
+    records: Sequence[AcceptanceRecord],
+    cost_model: CostModel,
+    *,
+    gate: Mapping[str, Any],
+    sources: Mapping[str, str],
+    scored: Sequence[str],
+    context: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the payload of a ``predictor_comparison`` result.
+
+    Parameters
+    ----------
+    gate
+        The values of ``gate.yaml``.
+    scored
+        Names of the adapters that count.
+    context
+        What the numbers hold for: target, drafter, engine.
+
+    Raises
+    ------
+    PredictorError
+        Too few sources are left, or a contender cannot guess.
+    ResultError
+        What is joined does not belong together, or base counts are missing.
+    """
+    _check_enough(features, sources, scored, gate["comparison"]["min_sources"])
+    found = compare_held_out(features, records, gate=gate, sources=sources, prompt_set=_PROMPT_SET)
+    examples = tuple(example for example in found.examples if example.adapter in set(scored))
+    question = _question(examples, records, cost_model, gate)
+    truth = _truth(examples, question, gate)
+    resampled = {_key(contender): _resample(contender, truth) for contender in found.contenders}
+    return {
+        "context": {**context, **_context(found, truth, scored, gate)},
+        "net_loss": {
+            **asdict(question),
+            "is_scored": question.is_scored,
+            "base_prompt_set": gate["comparison"]["base_prompt_set"],
+        },
+        "contenders": [_scores(contender, resampled[_key(contender)], truth, gate) for contender in found.contenders],
+        "differences": _differences(found.contenders, resampled, gate["level"]),
+        "adapters": _adapters(found, truth, question, gate["standing_num_speculative_tokens"]),
+        "lacking_modes": dict(found.lacking),
+    }
+
+
+def _key(contender: Contender) -> tuple[str, str | None]:
+    return contender.predictor, contender.mode
+
+
+def _check_enough(
+    features: Sequence[Mapping[str, Any]], sources: Mapping[str, str], scored: Sequence[str], min_sources: int
+) -> None:
+    names = {item["adapter"]["name"] for item in teaching_features(features)} & set(scored)
+    found = {sources[name] for name in names if name in sources}
+    if len(found) < min_sources:
+        raise PredictorError(
+            f"{len(names)} separately trained adapters of {len(found)} sources: comparing predictors needs "
+            f"{min_sources} sources (comparison.min_sources in gate.yaml); measure more"
+        )
+
+
+def _length(example: TrainingExample, depth: int) -> float:
+    return example.counts_by_depth[depth - 1].acceptance_length
+
+
+def _question(
+    examples: Sequence[TrainingExample],
+    records: Sequence[AcceptanceRecord],
+    cost_model: CostModel,
+    gate: Mapping[str, Any],
+) -> Question:
+    depth, rule = gate["standing_num_speculative_tokens"], gate["comparison"]
+    base = base_counts(records, prompt_set=rule["base_prompt_set"], depth=depth)
+    return ask(
+        fix_load(base.acceptance_length, cost_model, gate_settings(gate)),
+        [_length(example, depth) for example in examples],
+        min_prevalence=rule["min_prevalence"],
+        max_prevalence=rule["max_prevalence"],
+    )
+
+
+def _truth(examples: tuple[TrainingExample, ...], question: Question, gate: Mapping[str, Any]) -> ScoredAdapters:
+    depth, rule = gate["standing_num_speculative_tokens"], gate["comparison"]
+    lengths = np.array([_length(example, depth) for example in examples])
+    sources = [example.source for example in examples]
+    return ScoredAdapters(
+        examples=examples,
+        lengths=lengths,
+        rates=np.array([example.counts_by_depth[-1].acceptance_rate_per_pos for example in examples]),
+        mismatches=np.array([measured_mismatch(example, depth) for example in examples], dtype=np.float64),
+        is_net_loss=np.array(question.answers(lengths)) if question.is_scored else None,
+        draws=draw_sources(sources, num_draws=rule["num_bootstrap_draws"], seed=rule["seed"]),
+    )
+
+
+def _resample(contender: Contender, truth: ScoredAdapters) -> dict[str, Resampled]:
+    """Return every score that is defined for a contender, on the shared draws."""
+    guesses = [contender.guesses[name] for name in truth.names]
+    lengths = np.array([guess.acceptance_length for guess in guesses])
+    over = truth.draws.resample
+    found = {"length_error": over(mean_absolute_error, lengths, truth.lengths)}
+    if contender.orders_adapters:
+        mismatches = np.array([guess.mismatch for guess in guesses], dtype=np.float64)
+        found["spearman"] = over(spearman, lengths, truth.lengths)
+        found["mismatch_spearman"] = over(_spearman_of_known, mismatches, truth.mismatches)
+        if truth.is_net_loss is not None:
+            found["auroc"] = over(auroc, -lengths, truth.is_net_loss)
+    if not contender.is_null:
+        errors = rate_errors([guess.acceptance_rate_per_pos for guess in guesses], truth.rates)
+        found["calibration_error"] = over(source_mean, errors, equal_source_weights(truth.sources))
+    return found
+
+
+def _spearman_of_known(guessed: Array, measured: Array) -> float | None:
+    known = np.isfinite(guessed) & np.isfinite(measured)
+    return spearman(guessed[known], measured[known]) if known.sum() > 1 else None
+
+
+def _as_dict(value: Resampled | None, level: float) -> dict[str, float] | None:
+    interval = None if value is None else value.interval(level)
+    return None if interval is None else asdict(interval)
+
+
+def _scores(
+    contender: Contender, resampled: Mapping[str, Resampled], truth: ScoredAdapters, gate: Mapping[str, Any]
+) -> dict[str, Any]:
+    rule, score = gate["comparison"], partial(_as_dict, level=gate["level"])
+    lengths = [contender.guesses[name].acceptance_length for name in truth.names]
+    p_value = permutation_p_value(
+        lengths,
+        truth.lengths,
+        sources=truth.sources,
+        num_permutations=rule["num_permutations"],
+        seed=rule["seed"],
+    )
+    return {
+        "predictor": contender.predictor,
+        "mode": contender.mode,
+        "is_null": contender.is_null,
+        "sees": contender.sees,
+        "spearman": score(resampled.get("spearman")),
+        "permutation_p": p_value if contender.orders_adapters else None,
+        "auroc": score(resampled.get("auroc")),
+        "mismatch_spearman": score(resampled.get("mismatch_spearman")),
+        "length_error": score(resampled["length_error"]),
+        "calibration_error": score(resampled.get("calibration_error")),
+        "guesses": {name: asdict(guess) for name, guess in contender.guesses.items()},
+    }
+
+
+def _differences(
+    contenders: Sequence[Contender], resampled: Mapping[tuple[str, str | None], Mapping[str, Resampled]], level: float
+) -> list[dict[str, Any]]:
+    """Return each predictor minus every null, and minus itself in the mode that sees the tensors alone."""
+    found = []
+    for contender in contenders:
+        for rival in contenders:
+            is_same = rival.predictor == contender.predictor and rival.mode == _FIRST_MODE != contender.mode
+            if contender.is_null or not (rival.is_null or is_same):
+                continue
+            left, right = resampled[_key(contender)], resampled[_key(rival)]
+            found += [
+                {
+                    "predictor": contender.predictor,
+                    "mode": contender.mode,
+                    "against": rival.predictor,
+                    "against_mode": rival.mode,
+                    "score": name,
+                    "difference": _as_dict(left[name].minus(right[name]), level),
+                }
+                for name in COMPARED
+                if name in left and name in right
+            ]
+    return found
+
+
+def _context(
+    found: HeldOutComparison, truth: ScoredAdapters, scored: Sequence[str], gate: Mapping[str, Any]
+) -> dict[str, Any]:
+    rule, sees_probes = gate["comparison"], "checkpoint_calib" not in found.lacking
+    return {
+        "prompt_set": _PROMPT_SET,
+        "num_speculative_tokens": gate["standing_num_speculative_tokens"],
+        "level": gate["level"],
+        "num_scored_adapters": len(truth.examples),
+        "num_sources": len(set(truth.sources)),
+        "num_teaching_adapters": len(found.examples),
+        "num_calibration_prompts": rule["num_calibration_prompts"] if sees_probes else None,
+        "num_bootstrap_draws": rule["num_bootstrap_draws"],
+        "num_permutations": rule["num_permutations"],
+        "not_scored": sorted(set(scored) - set(truth.names)),
+    }
+
+
+def _adapters(found: HeldOutComparison, truth: ScoredAdapters, question: Question, depth: int) -> list[dict[str, Any]]:
+    """Return the truth of every adapter that was guessed, and whether it counts."""
+    counted = set(truth.names)
+    lengths = [_length(example, depth) for example in found.examples]
+    answers = question.answers(lengths) or [None] * len(lengths)
+    return [
+        {
+            "adapter": example.adapter,
+            "adapter_sha256": example.adapter_sha256,
+            "source": example.source,
+            "is_scored": example.adapter in counted,
+            "acceptance_length": length,
+            "acceptance_rate_per_pos": list(example.counts_by_depth[-1].acceptance_rate_per_pos),
+            "mismatch": measured_mismatch(example, depth),
+            "is_net_loss": answer,
+        }
+        for example, length, answer in zip(found.examples, lengths, answers, strict=True)
+    ]

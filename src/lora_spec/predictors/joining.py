@@ -1,0 +1,51 @@
+"""Features and counts of the same adapters, joined by name and held together by their weights."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lora_spec.errors import PredictorError
+from lora_spec.joins import by_adapter, check_same_weights
+from lora_spec.predictors.examples import TrainingExample, training_example
+from lora_spec.records import AcceptanceRecord
+
+_ZERO_UPDATE = "N_ZERO_UPDATE"
+
+
+def teaching_features(features: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the features of adapters that teach something: their inspection is ``ok`` and their update is not zero."""
+    return [item for item in features if item["status"] == "ok" and _ZERO_UPDATE not in item["codes"]]
+
+
+def check_joined(features: Sequence[Mapping[str, Any]], records: Sequence[AcceptanceRecord]) -> None:
+    """Raise ResultError where an adapter stands twice, or its features and its counts are of different weights."""
+    by_name = by_adapter(records, lambda record: record.adapter, what="acceptance records")
+    for name, item in by_adapter(features, lambda item: item["adapter"]["name"], what="features").items():
+        if name in by_name:
+            weights = {"features": item["adapter"]["weights_sha256"], "counts": by_name[name].adapter_sha256}
+            check_same_weights(name, weights)
+
+
+def examples_of(
+    features: Sequence[Mapping[str, Any]],
+    records: Sequence[AcceptanceRecord],
+    *,
+    mode: str,
+    sources: Mapping[str, str],
+    prompt_set: str,
+) -> list[TrainingExample]:
+    """Return one example per features payload, in that order, with the columns of a mode.
+
+    Raises
+    ------
+    PredictorError
+        An adapter lacks its record, its source, or a group of the mode's columns.
+    """
+    by_name = {record.adapter: record for record in records}
+    examples = []
+    for item in features:
+        name = item["adapter"]["name"]
+        if name not in by_name or name not in sources:
+            missing = "acceptance record" if name not in by_name else "source"
+            raise PredictorError(f"adapter {name!r} has features but no {missing}; add it or leave the adapter out")
+        examples.append(training_example(item, by_name[name], mode=mode, source=sources[name], prompt_set=prompt_set))
+    return examples
