@@ -9,12 +9,12 @@ from hand_made import cost_model
 
 from lora_spec.config import read_config
 from lora_spec.config.gate import GateConfig
-from lora_spec.errors import PredictorError
+from lora_spec.errors import PredictorError, ResultError
 from lora_spec.evaluation import spearman
 from lora_spec.gate.predictor_comparison import compare_predictors
-from lora_spec.gate.predictor_comparison_payload import ComparisonPayload
+from lora_spec.gate.predictor_comparison_payload import read_comparison
 from lora_spec.predictors.smoke import PER_SOURCE, make_up_adapters, without_search
-from lora_spec.typed import check_type
+from lora_spec.results import write_result
 
 NUM_SOURCES = 10
 CONTEXT = {"target_model": "made-up target", "draft_model": "made-up drafter"}
@@ -54,9 +54,15 @@ def _find(payload, predictor, mode):
     return found
 
 
-def test_it_is_a_payload_of_its_kind_also_after_json(whole):
-    again = json.loads(json.dumps(whole, allow_nan=False))
-    check_type(ComparisonPayload, again, "payload")
+def test_a_result_is_read_back_as_it_was_written_and_a_damaged_one_is_refused(whole, tmp_path):
+    path = tmp_path / "comparison.json"
+    how = {"kind": "predictor_comparison", "evidence": "measured", "tier": "cpu", "provenance": {}}
+    write_result(path, payload=whole, **how)
+    again = read_comparison(path, tier="cpu").payload
+    assert again == json.loads(json.dumps(whole))
+    write_result(path, payload={**whole, "contenders": [{"predictor": "gam"}]}, **how)
+    with pytest.raises(ResultError, match="missing"):
+        read_comparison(path, tier="cpu")
     assert again["context"]["num_scored_adapters"] == NUM_SOURCES * PER_SOURCE
     assert again["context"]["num_sources"] == NUM_SOURCES
 
