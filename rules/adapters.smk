@@ -76,4 +76,4 @@ rule extract_features:
         "Reading adapter {wildcards.adapter}"
     shell:
         "{params.python:q} scripts/extract_features.py --adapter {input.adapter:q} --name {wildcards.adapter}"
-        " {params.sha256:q} {params.profile:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
+        " {params.sha256:q} --tier {params.tier:q} {params.profile:q} --output {output:q} > {log:q} 2>&1"

@@ -227,3 +227,32 @@ def test_a_recipe_of_a_target_stands_beside_a_target_that_was_trained_only(root,
     edit("models", lambda data: data["confirm"]["target"].update(training=None), tier="cpu")
     with pytest.raises(ConfigError, match="a training block belongs to a source of kind shipped_model"):
         load_tier(root, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_prompts": 17}, "reads 17 prompts per domain to 64 tokens; .* common fit has 16 to 64"),
+        ({"max_tokens": 65}, "reads 16 prompts per domain to 65 tokens"),
+        ({"num_positions": 4097}, "num_positions 4097: more than its texts can hold"),
+    ],
+)
+def test_a_base_profile_reads_what_the_fit_prompts_hold(root, changes, message):
+    path = root / "configs/cpu/models.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["base_profile"] |= changes
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match=message):
+        load_tier(root, "cpu")
+
+
+def test_a_base_profile_needs_fit_prompts_and_its_mode_needs_a_profile(root, edit):
+    edit("gate", _set("predictor.mode", "checkpoint_base"))
+    with pytest.raises(ConfigError, match=r"models\.yaml needs a base_profile block"):
+        load_tier(root, "mini")
+    path = root / "configs/cpu/prompts.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["sets"] = [entry for entry in data["sets"] if entry["role"] != "fit"]
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match="no common set of role fit"):
+        load_tier(root, "cpu")
