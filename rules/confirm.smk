@@ -13,6 +13,13 @@ def confirm_target():
     return target.source.path if is_shipped else f"results/{RUN}/confirm/models/target"
 
 
+def hub_source_of(wildcards):
+    """Return repository and revision of a model below resources/hub, as JSON."""
+    sources = [CONFIRM.target.source, CONFIRM.drafter.source]
+    repo = f"{wildcards.owner}/{wildcards.repo}"
+    return as_json(next(s for s in sources if s.kind == "hub" and s.repo == repo))
+
+
 def confirm_plan(wildcards):
     """Return the plan that says which adapters are confirmed: made by this run, or shipped with their records."""
     if MEASUREMENTS == "shipped":
@@ -135,6 +142,27 @@ use rule assemble_drafter as assemble_confirm_drafter with:
         settings=as_json(CONFIRM.drafter.source),
     message:
         "Assembling the second target's drafter"
+
+
+rule fetch_hub_model:
+    """Download a model of the hub at its immutable revision; none is fetched where that is null."""
+    output:
+        directory("resources/hub/{owner}/{repo}"),
+    log:
+        "logs/hub/{owner}/{repo}.log",
+    retries: 2
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=120,
+    params:
+        python=SERVING_PYTHON,
+        code=code("fetch_hub_model"),
+        settings=hub_source_of,
+    message:
+        "Downloading {wildcards.owner}/{wildcards.repo}"
+    shell:
+        "{params.python:q} scripts/fetch_hub_model.py --settings {params.settings:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule pad_drafter:
