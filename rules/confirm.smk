@@ -43,6 +43,11 @@ def confirmed_pairs(wildcards):
     return [f"{Path(folder).name}={folder}" for folder in confirmed_dirs(wildcards)]
 
 
+def confirm_row_of(wildcards):
+    """Return the row by which an adapter is trained for the second target, as JSON."""
+    return as_json(TIER.adapter_pool.find(wildcards.adapter).made_again())
+
+
 def confirm_answers_of(wildcards):
     """Return the second target's own answers where an adapter is trained on them."""
     needed = needs_own_answers(wildcards.adapter)
@@ -226,7 +231,7 @@ use rule train_adapter as train_confirm_adapter with:
     params:
         python=SERVING_PYTHON,
         code=code("train_adapter"),
-        row=row_of,
+        row=confirm_row_of,
         base_model_name=CONFIRM.target.name,
         answers=lambda wildcards, input: flag("--answers", input.answers),
         parent=[],

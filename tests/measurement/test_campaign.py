@@ -21,6 +21,7 @@ from lora_spec.measurement.campaign import (
     unpinned_inputs,
 )
 from lora_spec.measurement.tier_campaign import campaign_of, confirm_campaign_of
+from lora_spec.training.recipe import recipe_of_row
 
 ROOT = Path(__file__).parents[2]
 
@@ -172,6 +173,18 @@ def test_the_second_pair_is_measured_on_the_same_prompts_with_adapters_made_agai
     assert not any({"path", "sha256"} & set(row) for row in confirm.rows)
     assert [row["seed"] for row in confirm.rows] == [row["seed"] for row in primary.rows]
     assert confirm.phase1["counting"]["drafters"] == ["final", "ngram"]
+
+
+def test_rows_of_the_second_pair_can_be_trained_whatever_is_shipped_for_the_first():
+    tier = load_tier(ROOT, "cpu")
+    for name in tier.adapter_pool.remade:
+        row = tier.adapter_pool.find(name)
+        assert recipe_of_row(row.made_again().to_dict()).to_dict().items() <= row.to_dict().items()
+
+
+def test_a_control_is_not_confirmed():
+    with pytest.raises(ConfigError, match="'zero' has no recipe for another target, or is a control"):
+        confirm_campaign_of(load_tier(ROOT, "cpu"), names=["zero"])
 
 
 def test_a_tier_without_a_second_pair_cannot_be_confirmed():

@@ -62,6 +62,11 @@ class TrainedAdapter(_AdapterRow):
             raise ValueError("num_steps and learning_rate must be positive for an adapter that is trained")
         return self
 
+    def made_again(self) -> "TrainedAdapter":
+        """Return the row by which another target's counterpart is trained: the recipe, no folder, no hash."""
+        recipe = {key: getattr(self, key) for key in TrainedAdapter.model_fields}
+        return TrainedAdapter(**{**recipe, "source": "trained"})
+
 
 class ShippedAdapter(TrainedAdapter):
     """An adapter that the repository ships, with the recipe that made it."""

@@ -1,8 +1,7 @@
 """The acceptance campaign that a tier's config files describe."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from lora_spec.config import Tier
 from lora_spec.errors import ConfigError
@@ -48,23 +47,21 @@ def confirm_campaign_of(tier: Tier, *, names: Collection[str]) -> Campaign:
     Raises
     ------
     ConfigError
-        The tier has no second pair, or a name is not in the pool.
+        The tier has no second pair, or a name is not in the pool or cannot be made again.
     """
     pair = tier.models.confirm
     if pair is None:
         raise ConfigError(f"{tier.path_of('models')}: confirm is null; name a second pair to confirm on")
+    if strange := sorted(set(names) & set(tier.adapter_pool.names) - set(tier.adapter_pool.remade)):
+        raise ConfigError(
+            f"{tier.path_of('adapter_pool')}: {strange[0]!r} has no recipe for another target, or is a control"
+        )
     campaign = campaign_of(tier, names=names)
-    rows = tuple(_made_again(row) for row in campaign.rows)
+    rows = tuple(tier.adapter_pool.find(row["name"]).made_again().to_dict() for row in campaign.rows)
     counting = campaign.phase1["counting"]
     drafters = [name for name in counting["drafters"] if name != "early" or pair.early_drafter is not None]
     phase1 = {**campaign.phase1, "counting": {**counting, "drafters": drafters}}
     return replace(campaign, rows=rows, phase1=phase1, pair=pair.to_dict())
-
-
-def _made_again(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row without the folder and the hash of the primary pair's adapter, which are of other weights."""
-    kept = {key: value for key, value in row.items() if key not in ("path", "sha256")}
-    return {**kept, "source": "trained"}
 
 
 def confirmed_live(campaign: Campaign) -> Campaign:
