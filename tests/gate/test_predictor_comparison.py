@@ -1,5 +1,6 @@
 """A whole comparison on made-up adapters whose acceptance falls with their norm."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -142,3 +143,21 @@ def test_too_few_sources_are_refused_with_their_number(gate):
     names = list(make_up_adapters(seed=1, num_sources=NUM_SOURCES).sources)
     with pytest.raises(PredictorError, match=r"8 separately trained adapters of 8 sources.*needs 9"):
         _compare(gate, scored=names[:8])
+
+
+def test_each_step_of_the_base_ablation_is_scored_and_its_gain_is_a_difference(gate):
+    rng = np.random.default_rng(0)
+
+    def alter(item):
+        base = {"base_act_log_total": rng.normal(), "base_margin_flip_share": rng.normal()}
+        return {**item, "columns": {**item["columns"], "checkpoint_base": base}}
+
+    rows = [row for row in _compare(gate, alter=alter)["base_ablation"] if row["predictor"] == "gam"]
+    assert [(row["step"], row["gain"] is None) for row in rows] == [
+        ("tensors", True),
+        ("moments", False),
+        ("margins", False),
+    ]
+    for before, now in itertools.pairwise(rows):
+        difference = now["spearman"]["estimate"] - before["spearman"]["estimate"]
+        assert now["gain"]["estimate"] == pytest.approx(difference)

@@ -29,6 +29,7 @@ from lora_spec.evaluation import (
 )
 from lora_spec.gate.net_loss import Question, ask, base_counts, fix_load
 from lora_spec.gate.settings import gate_settings
+from lora_spec.predictors.columns import BASE_ABLATION
 from lora_spec.predictors.examples import TrainingExample
 from lora_spec.predictors.held_out_comparison import Contender, HeldOutComparison, compare_held_out, measured_mismatch
 from lora_spec.predictors.joining import teaching_features
@@ -115,6 +116,7 @@ def compare_predictors(
         },
         "contenders": [_scores(contender, resampled[_key(contender)], truth, gate) for contender in found.contenders],
         "differences": _differences(found.contenders, resampled, gate["level"]),
+        "base_ablation": _ablation(found, resampled, truth, gate["level"]),
         "adapters": _adapters(found, truth, question, gate["standing_num_speculative_tokens"]),
         "lacking_modes": dict(found.lacking),
     }
@@ -249,6 +251,26 @@ def _differences(
                 if name in left and name in right
             ]
     return found
+
+
+def _ablation(
+    found: HeldOutComparison,
+    resampled: Mapping[tuple[str, str | None], Mapping[str, Resampled]],
+    truth: ScoredAdapters,
+    level: float,
+) -> list[dict[str, Any]]:
+    """Return Spearman of each predictor step by step, as the base profile gives it more, and what each step gains."""
+    rows = []
+    for middle in found.with_moments:
+        name = middle.predictor
+        tensors, margins = (resampled[name, kind.mode] for kind in (BASE_ABLATION["tensors"], BASE_ABLATION["margins"]))
+        before = None
+        for step, scores in (("tensors", tensors), ("moments", _resample(middle, truth)), ("margins", margins)):
+            now = scores["spearman"]
+            gain = None if before is None else _as_dict(now.minus(before), level)
+            rows.append({"predictor": name, "step": step, "spearman": _as_dict(now, level), "gain": gain})
+            before = now
+    return rows
 
 
 def _context(

@@ -1,7 +1,7 @@
 """The ``predictor_comparison`` result: what it holds, and reading it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -49,6 +49,15 @@ class DifferencePayload(TypedDict):
     difference: Interval | None
 
 
+class AblationPayload(TypedDict):
+    """One step of what a base profile gives a predictor; ``gain`` is over the step before, on the same draws."""
+
+    predictor: str
+    step: Literal["tensors", "moments", "margins"]
+    spearman: Interval | None
+    gain: Interval | None
+
+
 class AdapterPayload(TypedDict):
     """The truth of an adapter; ``is_scored`` tells whether it counts in the scores."""
 
@@ -69,6 +78,7 @@ class ComparisonPayload(TypedDict):
     net_loss: NetLossPayload
     contenders: list[ContenderPayload]
     differences: list[DifferencePayload]
+    base_ablation: list[AblationPayload]
     adapters: list[AdapterPayload]
     lacking_modes: dict[str, str]
 

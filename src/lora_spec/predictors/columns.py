@@ -71,6 +71,21 @@ class ColumnSet:
             values.update({k: v for k, v in columns[group].items() if not k.startswith(cls.left_out)})
         return cls(values)
 
+    @classmethod
+    def less_than(cls, columns: "ColumnSet") -> "ColumnSet":
+        """Return columns of the same mode without those that this set leaves out.
+
+        Raises
+        ------
+        PredictorError
+            They are of another mode.
+        """
+        if columns.mode != cls.mode:
+            raise PredictorError(
+                f"{cls.__name__} are of mode {cls.mode}, not {columns.mode}; give columns of that mode"
+            )
+        return cls({name: value for name, value in columns.values.items() if not name.startswith(cls.left_out)})
+
 
 class CheckpointOnlyColumns(ColumnSet):
     """Numbers of the adapter's tensors and module pattern."""
