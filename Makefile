@@ -10,6 +10,7 @@ TIER ?= mini
 MEASUREMENTS ?= fresh
 RUN = $(TIER)$(if $(filter shipped,$(MEASUREMENTS)),-shipped)
 CORES ?= 2
+comma := ,
 STARTED := $(shell date +%s)
 SNAKEMAKE = tools/alone.sh .venv/bin/snakemake --nolock --workflow-profile profiles/local --cores $(CORES)
 
@@ -20,7 +21,7 @@ export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving figures report compare cpu clean
+.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving figures report compare adapter cpu clean
 
 help: ## this list
 	@echo "LoRA-Spec: how should speculative decoding be deployed for each LoRA adapter?"
@@ -69,6 +70,12 @@ report: env-analysis ## HTML report of a finished run of TIER, MEASUREMENTS=fres
 compare: env-analysis need-records ## new numbers of TIER against the shipped ones: PASS or DIFF (1 minute)
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped --quiet all
 	@.venv/bin/python scripts/compare.py --runs $(TIER) $(TIER)-shipped
+
+# NAME may hold several names with commas between them.
+adapter: env ## train, measure and add one adapter of TIER by its NAME in adapter_pool.yaml (minutes to an hour)
+	@test -n "$(NAME)" || { echo "which adapter? make adapter TIER=$(TIER) NAME=a-row-of-configs/$(TIER)/adapter_pool.yaml" >&2; exit 2; }
+	@$(SNAKEMAKE) --config tier=$(TIER) measurements=fresh "pool=$(NAME)" -- records
+	@.venv/bin/python scripts/ship_records.py --tier $(TIER) --names $(subst $(comma), ,$(NAME))
 
 cpu: env ## the study at small scale, resumable (about 10 hours)
 	@$(SNAKEMAKE) --config tier=cpu measurements=fresh

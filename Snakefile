@@ -44,6 +44,7 @@ if not ADAPTERS:
 localrules:
     all,
     calibration,
+    records,
     verdicts,
     figures,
 

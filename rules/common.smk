@@ -31,11 +31,24 @@ if MEASUREMENTS not in ("fresh", "shipped"):
         f"--config measurements={MEASUREMENTS}: choose fresh or shipped"
     )
 
-POOL = config.get("pool", "all")
-if POOL not in ("all", "pilot") or (POOL == "pilot" and not TIER.adapter_pool.pilot):
-    raise WorkflowError(
-        f"--config pool={POOL}: choose all, or pilot where adapter_pool.yaml names one"
-    )
+POOL = str(config.get("pool", "all"))
+
+
+def pool_names():
+    """Return the adapters that --config pool names: all, the pilot, or some by name with commas between them."""
+    pool = TIER.adapter_pool
+    if POOL == "all":
+        return pool.names
+    if POOL == "pilot" and pool.pilot:
+        return pool.pilot
+    wanted = POOL.split(",")
+    if unknown := sorted(set(wanted) - set(pool.names)):
+        raise WorkflowError(
+            f"--config pool={POOL}: choose all, pilot where adapter_pool.yaml names one, or names of its adapters with "
+            f"commas between them; there is no adapter {unknown[0]!r}"
+        )
+    return tuple(name for name in pool.names if name in wanted)
+
 
 RUN = f"{TIER.name}-shipped" if MEASUREMENTS == "shipped" else TIER.name
 RECORDS = f"reference/{TIER.name}" if MEASUREMENTS == "shipped" else f"results/{RUN}"
@@ -70,9 +83,8 @@ ESTIMATING = (
 
 
 def adapters_with_records():
-    """Return the tier's adapters, all or its pilot; in a shipped run those of them whose records are shipped."""
-    pool = TIER.adapter_pool
-    names = pool.pilot if POOL == "pilot" else pool.names
+    """Return the tier's adapters, all or the chosen ones; in a shipped run those of them whose records are shipped."""
+    names = pool_names()
     if MEASUREMENTS == "fresh":
         return names
     folder = ROOT / RECORDS / "acceptance"

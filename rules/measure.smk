@@ -86,6 +86,14 @@ rule phase2_screen:
         " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance 3>&2 > {log:q} 2>&1"
 
 
+rule records:
+    """The records of the chosen adapters: counts, features, and the calibration probe where the tier has one."""
+    input:
+        records("acceptance", "parquet"),
+        records("features"),
+        calibration_records(),
+
+
 rule confirm_live:
     """Confirm a subset by live counters with LoRA on, where acceptance was counted on merged weights."""
     input:

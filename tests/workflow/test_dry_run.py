@@ -144,8 +144,9 @@ def test_figures_depend_on_measurements_and_cost(snakemake):
     [
         (["tier=huge"], "no tier 'huge'"),
         (["measurements=old"], "choose fresh or shipped"),
-        (["pool=half"], "choose all, or pilot"),
-        (["tier=mini", "pool=pilot"], "choose all, or pilot where adapter_pool.yaml names one"),
+        (["pool=half"], "there is no adapter 'half'"),
+        (["tier=mini", "pool=pilot"], "choose all, pilot where adapter_pool.yaml names one, or names"),
+        (["pool=sql,sqll"], "there is no adapter 'sqll'"),
         (["tiers=mini"], "no such key"),
         (["tier=[1]"], "choose one of: cpu, mini, paper"),
     ],
@@ -164,6 +165,16 @@ def test_the_pilot_makes_and_measures_its_own_adapters_only(snakemake, job_count
     planned = job_counts(done)
     assert planned["extract_features"] == len(pool.pilot) < len(pool.names)
     assert not {"phase2_screen", "phase2_confirm_plan", "report_transfer"} & set(planned)
+
+
+def test_one_adapter_is_made_and_measured_by_its_name(snakemake, job_counts):
+    done = snakemake("--dry-run", "--config", "tier=mini", "measurements=fresh", "pool=sql", "--", "records")
+    assert done.returncode == 0, done.stderr
+    planned = job_counts(done)
+    assert (planned["extract_features"], planned["phase1_collect"]) == (1, 1)
+    assert "results/mini/acceptance/sql.parquet" in done.stdout
+    assert "upper_case" not in done.stdout
+    assert not {"profile_cost", "phase0_vllm_runner", "decide"} & set(planned)
 
 
 def test_the_whole_pool_is_screened_after_its_pilot_and_confirmed_on_the_second_pair(snakemake, job_counts):
