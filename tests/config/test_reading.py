@@ -231,7 +231,7 @@ def test_a_derived_row_has_the_rank_and_the_fold_of_its_parent(root, edit):
         (
             "models",
             lambda d: d["primary"]["target"].update(source=d["primary"]["drafter"]["source"]),
-            "does not match any of the expected tags: 'pypi_gguf', 'hub'",
+            "does not match any of the expected tags: 'pypi_gguf', 'shipped_model', 'hub'",
         ),
         ("models", lambda d: d["engine"].update(kv_cache_gib=None), "device cpu needs kv_cache_gib"),
         ("models", lambda d: d["primary"]["drafter"].update(retrain=True, training=None), "no training block"),
