@@ -65,7 +65,7 @@ def confirm_drafter():
 
 
 rule train_target:
-    """Train the second target on the text that the first one wrote (an hour; the model is shipped)."""
+    """Train the second target on the text that the first one wrote (minutes of one core; the model is shipped)."""
     input:
         teacher=f"results/{RUN}/models/target",
         answers=trajectories(),
@@ -87,7 +87,7 @@ rule train_target:
         settings=as_json(CONFIRM.target.training),
         state="resources/target_state/{run}",
     message:
-        "Training the second target (an hour)"
+        "Training the second target"
     shell:
         "{params.python:q} scripts/train_target.py --teacher {input.teacher:q} --answers {input.answers:q}"
         " --settings {params.settings:q} --tier {params.tier:q} --state {params.state:q}"

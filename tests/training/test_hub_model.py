@@ -12,7 +12,7 @@ def test_a_model_without_a_revision_is_not_fetched(tmp_path):
 
 @pytest.mark.serving
 def test_without_the_hub_the_error_says_what_to_do_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # read from the environment at import
     with pytest.raises(TrainingInputError, match="put the folder to"):
         fetch_hub_model("owner/model", "0" * 40, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
