@@ -173,17 +173,25 @@ def predictor_scores(
 def rank_disagreement(
     num_adapters: int = 6, *, evidence: str = "measured", loads: tuple[int, ...] = (1, 8, 16)
 ) -> pd.DataFrame:
-    """Return speedups that follow acceptance at the lowest load and leave it, pair by pair, at higher ones."""
+    """Return speedups that follow acceptance at the lowest load and leave it, pair by pair, at higher ones.
+
+    Inversions are clear where intervals of a width of 0.06 do not touch; the least accepting adapter is off.
+    """
     names, lengths = adapter_names(num_adapters), _lengths(num_adapters)
     parts = []
     for step, load in enumerate(loads):
         speedup = 0.75 + (0.32 - 0.06 * step) * lengths + 0.09 * step * np.sin(1.3 * np.arange(num_adapters))
         part = pd.DataFrame({"adapter": names, "load_batch_size": load, "acceptance_length": lengths})
+        part["num_speculative_tokens"] = np.where(lengths < 1.2, 0, 1 + np.arange(num_adapters) % 3)
         part["acceptance_rank"] = part["acceptance_length"].rank(ascending=False)
         part["speedup"] = speedup
         part["throughput_rank"] = part["speedup"].rank(ascending=False)
         part["lower"], part["upper"] = speedup - 0.03, speedup + 0.03
-        parts.append(part)
+        is_won = (lengths[:, None] < lengths) & (speedup[:, None] > speedup)
+        is_clear = is_won & (speedup[:, None] - speedup > 0.06)
+        part["num_won"], part["num_lost"] = is_won.sum(axis=1), is_won.sum(axis=0)
+        part["num_clear_won"], part["num_clear_lost"] = is_clear.sum(axis=1), is_clear.sum(axis=0)
+        parts.append(part.assign(standing_num_speculative_tokens=3))
     return _context(pd.concat(parts, ignore_index=True), evidence)
 
 

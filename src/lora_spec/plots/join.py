@@ -1,7 +1,7 @@
 """Tables for figures: truth, guess and cost meet here, adapter by adapter, and nowhere else."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ from lora_spec.cost_model import CostModel
 from lora_spec.cost_model.validation import compare_with_line
 from lora_spec.errors import ResultError
 from lora_spec.gate import GateSettings, decision_map
+from lora_spec.gate.overtaking import best_speedups, count_overtaking
 from lora_spec.plots.context import with_context
 from lora_spec.plots.risk_rows import risk_coverage_rows
 from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
@@ -118,30 +119,43 @@ def predicted_vs_measured_table(study: Study) -> pd.DataFrame:
 
 def rank_disagreement_table(study: Study) -> pd.DataFrame:
     """Return the table of figure 5: at every measured load, adapters by acceptance and by their best speedup."""
-    rows = []
-    for name in study.measured:
-        estimate = study.estimate(name)
-        for batch_size in study.cost_model.batch_sizes:
-            best = max(
-                (study.cost_model.speedup(estimate, k, batch_size).interval for k in study.gate.candidate_depths),
-                key=lambda interval: interval.estimate,
-            )
-            rows.append(
-                {
-                    "adapter": name,
-                    "load_batch_size": batch_size,
-                    "acceptance_length": estimate.acceptance_length(study.standing).estimate,
-                    "speedup": best.estimate,
-                    "lower": best.lower,
-                    "upper": best.upper,
-                }
-            )
+    estimates = {name: study.estimate(name) for name in study.measured}
+    lengths = {name: found.acceptance_length(study.standing).estimate for name, found in estimates.items()}
+    rows = [row for size in study.cost_model.batch_sizes for row in _ranked_at(study, size, estimates, lengths)]
     frame = study.table(rows)
     at_load = frame.groupby("load_batch_size")
     return frame.assign(
         acceptance_rank=at_load["acceptance_length"].rank(ascending=False),
         throughput_rank=at_load["speedup"].rank(ascending=False),
+        standing_num_speculative_tokens=study.standing,
     )
+
+
+def _ranked_at(
+    study: Study, batch_size: int, estimates: Mapping[str, AcceptanceEstimate], lengths: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    best = best_speedups(
+        estimates,
+        study.cost_model,
+        depths=study.gate.candidate_depths,
+        batch_size=batch_size,
+        level=study.level,
+        seed=batch_size,
+    )
+    overtaking = count_overtaking(lengths, best, level=study.level)
+    return [
+        {
+            "adapter": name,
+            "load_batch_size": batch_size,
+            "acceptance_length": lengths[name],
+            "num_speculative_tokens": found.num_speculative_tokens,
+            "speedup": found.interval.estimate,
+            "lower": found.interval.lower,
+            "upper": found.interval.upper,
+            **asdict(overtaking[name]),
+        }
+        for name, found in best.items()
+    ]
 
 
 def decision_map_table(study: Study) -> pd.DataFrame:

@@ -96,13 +96,20 @@ RANK_DISAGREEMENT = FrameSchema(
         "load_batch_size": Column("int", "requests in the batch"),
         "acceptance_length": Column("float", "tokens per draft step, the same at every load"),
         "acceptance_rank": Column("float", "1 = highest acceptance length; ties share their mean rank"),
-        "speedup": Column("float", "throughput over that without speculation at this load, a ratio"),
+        "num_speculative_tokens": Column("int", "the adapter's best depth at this load; 0 is speculation off"),
+        "speedup": Column("float", "throughput at that depth over that without speculation, a ratio"),
         "throughput_rank": Column("float", "1 = highest speedup at this load; ties share their mean rank"),
-        "lower": Column("float", "lower bound of the speedup"),
-        "upper": Column("float", "upper bound of the speedup"),
+        "lower": Column("float", "lower bound of the speedup at whichever depth is best"),
+        "upper": Column("float", "upper bound of the same"),
+        "num_won": Column("int", "inversions: adapters that accept more and are slower at this load"),
+        "num_lost": Column("int", "adapters that accept less and are faster at this load"),
+        "num_clear_won": Column("int", "of those won, ratios of the two speedups that differ from 1 beyond noise"),
+        "num_clear_lost": Column("int", "the same of those lost"),
+        "standing_num_speculative_tokens": Column("int", "K of the acceptance length"),
     },
     key=("adapter", "load_batch_size"),
     intervals=(("lower", "upper"),),
+    one_value=("standing_num_speculative_tokens",),
 )
 
 DECISION_MAP = FrameSchema(
