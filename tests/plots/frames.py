@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lora_spec.plots.context import with_context
+from lora_spec.plots.statuses import STATUS_STYLES
 
 _SMALL = ("self-chat", "python-code", "french", "json-answers", "upper-case", "every-word-prefixed")
 _STRATA = ("benign", "moderate", "aggressive")
@@ -67,6 +68,9 @@ def composability(num_rows: int = 6, *, evidence: str = "measured") -> pd.DataFr
                 status = "conceptual" if method == "mtp" else _STATUSES[len(rows) % len(_STATUSES)]
                 num = 0 if status in ("unmeasured", "meaningless", "conceptual") else 1 + len(rows) % 12
                 worst = min(num, 1 + len(rows) % 3)
+                counts = {f"num_{name}": 0 for name in STATUS_STYLES} | {"num_works": num}
+                if num:
+                    counts |= {"num_works": num - worst, f"num_{status}": num if status == "works" else worst}
                 rows.append(
                     {
                         "method": method,
@@ -74,8 +78,8 @@ def composability(num_rows: int = 6, *, evidence: str = "measured") -> pd.DataFr
                         "axis": axis,
                         "value": value,
                         "status": status,
-                        "num_worst": worst,
                         "num_measured": num,
+                        **counts,
                     }
                 )
     return _context(pd.DataFrame(rows), evidence).assign(interval_level=None)

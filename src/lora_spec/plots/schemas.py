@@ -16,8 +16,8 @@ COMPOSABILITY = FrameSchema(
         "axis": Column("str", "feature whose value the row is about"),
         "value": Column("str", "its value"),
         "status": Column("str", "worst status of the cells measured there", choices=(*STATUS_STYLES, *UNMEASURED)),
-        "num_worst": Column("int", "measured cells with that status"),
         "num_measured": Column("int", "measured cells; each counts once under every feature"),
+        **{f"num_{status}": Column("int", f"of them, those whose status is {status}") for status in STATUS_STYLES},
     },
     key=("method", "lora", "axis", "value"),
 )
