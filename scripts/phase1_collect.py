@@ -8,6 +8,7 @@ that was stopped goes on with the first adapter whose record is not in --state.
 import argparse
 from pathlib import Path
 
+from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.output import tell
 from lora_spec.cli.script import existing_folder, named_path, run_script
 from lora_spec.config import tier_holding
@@ -22,19 +23,24 @@ def main(args: argparse.Namespace) -> None:
     """Run the script."""
     tier = tier_holding(args.config, "phase1_measurement")
     campaign = campaign_of(tier, names=args.names, is_live=args.live)
-    plan = plan_campaign(campaign)
+    plan, output_dir = plan_campaign(campaign), args.output_dir or by_hand(tier.name, "phase1")
     common = {"tier": tier.name, "provenance": collect_provenance(config=plan, seed=tier.phase1_measurement.seed)}
     if not args.execute:
-        path = args.output_dir / "plan.json"
+        path = output_dir / "plan.json"
         write_result(path, kind="phase1_plan", evidence="contract-only", payload=plan, **common)
         tell(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
         return
     folders = Folders(args.target, args.drafter, named_folders(args.adapters), args.early_drafter)
-    collect_into(args.output_dir, campaign, folders, state_dir=args.state or args.output_dir, **common)
+    collect_into(output_dir, campaign, folders, state_dir=args.state or output_dir, **common)
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--config", type=Path, required=True, help="phase1_measurement.yaml in its tier's folder")
+parser.add_argument(
+    "--config",
+    type=Path,
+    default=Path("configs/phase1_measurement.yaml"),
+    help="phase1_measurement.yaml in its tier's folder (default: %(default)s)",
+)
 parser.add_argument("--execute", action="store_true", help="start the engine and measure")
 parser.add_argument("--live", action="store_true", help="confirm a subset by live counters with LoRA on")
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
@@ -43,7 +49,9 @@ parser.add_argument("--drafter", type=existing_folder, help="model folder of the
 parser.add_argument("--early-drafter", type=existing_folder, help="folder of its early checkpoint, where that replays")
 parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
 parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: the output)")
-parser.add_argument("--output-dir", type=Path, default=Path("results/phase1"), help="where plan or records go")
+parser.add_argument(
+    "--output-dir", type=Path, help="where plan or records go (default: results/TIER/by_hand/phase1)"
+)
 
 if __name__ == "__main__":
     run_script(parser, main)

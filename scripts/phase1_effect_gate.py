@@ -1,6 +1,11 @@
 """Judge whether adapters change acceptance enough to act on it: GO, INVESTIGATE or STOP, by the pre-registered rule.
 
-Writes the answer with the numbers behind it; every answer exits 0.
+Writes the answer with the numbers behind it; every answer exits 0. Without --settings they are taken from the tier
+of --config, as the workflow does: the rule, the strata of its pool, the depths of its gate.
+
+  phase1_effect_gate.py --config configs/mini/phase1_measurement.yaml --tier mini \\
+      --records reference/mini/acceptance/*.parquet --cost-model results/mini-shipped/cost_model.json \\
+      --output results/mini/by_hand/phase1/effect_gate.json
 """
 
 import argparse

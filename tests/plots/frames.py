@@ -109,6 +109,7 @@ def paired_effect(num_adapters: int = 6, *, evidence: str = "measured") -> pd.Da
                     "num_prompts": 32,
                     "num_drafts": 1200 + 37 * i,
                     "threshold": -0.115,
+                    "min_accepted_loss": 0.1,
                     "num_speculative_tokens": 2,
                     "conclusion": CONCLUSION,
                 }
@@ -302,6 +303,7 @@ def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFra
             "speedup_num_speculative_tokens": None if length is None else depths[i] or 3,
             "predicted_action": "abstain",
             "reason": "R_INTERVAL_TOO_WIDE the interval [1.02, 2.31] spans three actions; R_FEW_ADAPTERS 6 for fitting",
+            "processor": "avx2 avx512f amx_tile",
         }
         for i, (name, length) in enumerate(zip(adapter_names(num_adapters), lengths, strict=True))
     ]

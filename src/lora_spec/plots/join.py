@@ -15,7 +15,7 @@ from lora_spec.plots.context import with_context
 from lora_spec.plots.risk_rows import risk_coverage_rows
 from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
 
-MAP_TOKEN_ACCEPTANCE_PROBS = tuple(i / 60 for i in range(58))
+MAP_TOKEN_ACCEPTANCE_PROBS = tuple(i / 60 for i in range(61))
 """Grid of the decision map; a resolution, not a setting."""
 
 
@@ -41,6 +41,7 @@ class Study:
     effect: Mapping[str, Any]
     certification: Mapping[str, Any]
     map_batch_sizes: Sequence[int]
+    cpu_features: Sequence[str] | None = None
 
     @property
     def standing(self) -> int:
@@ -86,6 +87,7 @@ def paired_effect_table(study: Study) -> pd.DataFrame:
                     "num_prompts": effect["num_prompts"],
                     "num_drafts": sum(counts["num_drafts"] for counts in effect["counts"].values()),
                     "threshold": -share * base["num_accepted_tokens"] / base["num_drafts"],
+                    "min_accepted_loss": share,
                     "num_speculative_tokens": study.effect["rule"]["num_speculative_tokens"],
                     "conclusion": f"{study.effect['answer']}: {study.effect['sentence']}",
                 }
@@ -223,8 +225,17 @@ def cost_model_table(study: Study) -> pd.DataFrame:
         "is_held_out",
     )
     table = study.table([{name: getattr(pair, name) for name in names} for pair in compare_with_line(study.cells)])
-    # Bars span the trials, they are no intervals.
-    return table.assign(interval_level=None)
+    # Bars span the trials, they are no intervals; prompts and lengths of the study's line are those of the counts.
+    return table.assign(interval_level=None, setup=_timed_on(study.cost_model.context.get("engine") or {}))
+
+
+def _timed_on(engine: Mapping[str, Any]) -> str:
+    """Return what the steps were timed on, in words; what the step times do not say is left out."""
+    pair = [str(engine[key]) for key in ("target", "drafter") if engine.get(key)]
+    words = [" + ".join(pair)] if pair else []
+    words += [f"vLLM {engine['vllm']}"] if engine.get("vllm") else []
+    words += [str(engine["dtype"])] if engine.get("dtype") else []
+    return ", ".join([*words, "one running batch taken through all depths, LoRA on"])
 
 
 def risk_coverage_table(study: Study) -> pd.DataFrame:
@@ -262,6 +273,7 @@ def verdict_rows(study: Study) -> pd.DataFrame:
                 "speedup_num_speculative_tokens": speedup.get("context", {}).get("num_speculative_tokens"),
                 "predicted_action": guess["action"],
                 "reason": guess["reasons"][0]["message"] if guess["reasons"] else None,
+                "processor": None if study.cpu_features is None else " ".join(study.cpu_features) or "none of them",
             }
         )
     return study.table(rows)

@@ -36,12 +36,13 @@ PAIRED_EFFECT = FrameSchema(
         "num_prompts": Column("int", "paired prompts"),
         "num_drafts": Column("int", "draft steps of both arms together"),
         "threshold": Column("float", "difference at which the pre-registered effect line lies for this row"),
+        "min_accepted_loss": Column("float", "that line as a share of the base's accepted drafts, in [0, 1]"),
         "num_speculative_tokens": Column("int", "K of both acceptance lengths"),
         "conclusion": Column("str", "answer of the effect rule for the whole pool, with its numbers"),
     },
     key=("adapter", "prompt_set"),
     intervals=(("lower", "upper"),),
-    one_value=("conclusion", "num_speculative_tokens"),
+    one_value=("conclusion", "num_speculative_tokens", "min_accepted_loss"),
 )
 
 PREDICTED_VS_MEASURED = FrameSchema(
@@ -203,7 +204,9 @@ VERDICT_TABLE = FrameSchema(
         ),
         "predicted_action": Column("str", "verdict from the checkpoint", True, _ACTIONS),
         "reason": Column("str", "why the predicted verdict is what it is", True),
+        "processor": Column("str", "what the timed processor has of avx2, avx512f, amx_tile; missing: unknown", True),
     },
     key=("adapter",),
     intervals=(("lower", "upper"), ("speedup_lower", "speedup_upper")),
+    one_value=("processor",),
 )
