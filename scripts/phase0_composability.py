@@ -55,9 +55,7 @@ parser.add_argument(
     help="phase0_runtime.yaml in its tier's folder (default: %(default)s)",
 )
 parser.add_argument("--observations-json", type=Path, help="what phase0_vllm_runner --execute measured")
-parser.add_argument(
-    "--output-dir", type=Path, help="where matrix and policy go (default: results/TIER/by_hand/phase0)"
-)
+parser.add_argument("--output-dir", type=Path, help="where matrix and policy go (default: results/TIER/by_hand/phase0)")
 parser.add_argument("--figure-table", type=Path, help="also write the table of figure 1 here; needs observations")
 
 if __name__ == "__main__":

@@ -49,9 +49,7 @@ parser.add_argument("--drafter", type=existing_folder, help="model folder of the
 parser.add_argument("--early-drafter", type=existing_folder, help="folder of its early checkpoint, where that replays")
 parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
 parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: the output)")
-parser.add_argument(
-    "--output-dir", type=Path, help="where plan or records go (default: results/TIER/by_hand/phase1)"
-)
+parser.add_argument("--output-dir", type=Path, help="where plan or records go (default: results/TIER/by_hand/phase1)")
 
 if __name__ == "__main__":
     run_script(parser, main)

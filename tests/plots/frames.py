@@ -300,6 +300,7 @@ def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFra
             "speedup": None if length is None else 1.0 + 0.12 * depths[i],
             "speedup_lower": None if length is None else 0.9 + 0.12 * depths[i],
             "speedup_upper": None if length is None else 1.1 + 0.12 * depths[i],
+            "speedup_level": None if length is None else 0.89,
             "speedup_num_speculative_tokens": None if length is None else depths[i] or 3,
             "predicted_action": "abstain",
             "reason": "R_INTERVAL_TOO_WIDE the interval [1.02, 2.31] spans three actions; R_FEW_ADAPTERS 6 for fitting",

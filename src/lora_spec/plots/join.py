@@ -270,6 +270,7 @@ def verdict_rows(study: Study) -> pd.DataFrame:
                 "speedup": speedup.get("estimate"),
                 "speedup_lower": speedup.get("lower"),
                 "speedup_upper": speedup.get("upper"),
+                "speedup_level": speedup.get("level"),
                 "speedup_num_speculative_tokens": speedup.get("context", {}).get("num_speculative_tokens"),
                 "predicted_action": guess["action"],
                 "reason": guess["reasons"][0]["message"] if guess["reasons"] else None,

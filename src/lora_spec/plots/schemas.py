@@ -199,6 +199,7 @@ VERDICT_TABLE = FrameSchema(
         "speedup": Column("float", "modelled throughput over that without speculation", True),
         "speedup_lower": Column("float", "its lower bound", True),
         "speedup_upper": Column("float", "its upper bound", True),
+        "speedup_level": Column("float", "least level of that interval: a product of bounds holds at less", True),
         "speedup_num_speculative_tokens": Column(
             "int", "depth of the speedup: the verdict's, or the standing one where that is 0 or none", True
         ),
