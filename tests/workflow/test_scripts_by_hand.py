@@ -28,7 +28,7 @@ def _run(folder, script, *words):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("tier", "prefix"), [("paper", None), ("mini", "configs/mini")])
+@pytest.mark.parametrize(("tier", "prefix"), [("paper", None), ("cpu", "configs/cpu")])
 @pytest.mark.parametrize("script", sorted(PLANS))
 def test_a_plan_lies_in_the_folder_of_its_tier(folder, script, tier, prefix):
     name = "phase0_runtime.yaml" if script.startswith("phase0") else "phase1_measurement.yaml"
