@@ -23,6 +23,11 @@ include: "rules/decide.smk"
 include: "rules/figures.smk"
 
 
+if TIER.models.confirm is not None:
+
+    include: "rules/confirm.smk"
+
+
 wildcard_constraints:
     run=re.escape(RUN),
     adapter=either(TIER.adapter_pool.names),
@@ -44,8 +49,10 @@ localrules:
 
 
 rule all:
-    """Everything of the tier: verdicts, tables, figures."""
+    """Everything of the tier: verdicts, tables, figures, and the report on its second pair."""
     default_target: True
     input:
         rules.verdicts.input,
         rules.figures.input,
+        screen_tables(),
+        transfer_reports(),

@@ -54,9 +54,10 @@ rule freeze_prompts:
 
 
 rule extract_features:
-    """Turn one adapter's tensors into numbers, without torch and without the base model."""
+    """Turn one adapter's tensors into numbers, without torch and without a run of any model."""
     input:
-        adapter_dir_of,
+        adapter=adapter_dir_of,
+        profile=base_profile(),
     output:
         "results/{run}/features/{adapter}.json",
     log:
@@ -70,8 +71,9 @@ rule extract_features:
         python=analysis_python(),
         code=code("extract_features"),
         sha256=sha256_of,
+        profile=lambda wildcards, input: flag("--base-profile", input.profile),
     message:
         "Reading adapter {wildcards.adapter}"
     shell:
-        "{params.python:q} scripts/extract_features.py --adapter {input:q} --name {wildcards.adapter}"
-        " {params.sha256:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
+        "{params.python:q} scripts/extract_features.py --adapter {input.adapter:q} --name {wildcards.adapter}"
+        " {params.sha256:q} --tier {params.tier:q} {params.profile:q} --output {output:q} > {log:q} 2>&1"

@@ -81,6 +81,9 @@ def adapters_with_records():
 
 
 ADAPTERS = adapters_with_records()
+# The pilot is measured first; the rest of the pool is screened after it. Without a pilot all are the pilot.
+PILOT = tuple(name for name in ADAPTERS if name in TIER.adapter_pool.pilot) or ADAPTERS
+SCREENED = tuple(name for name in ADAPTERS if name not in PILOT)
 NUM_GPUS = 0 if TIER.models.engine.device == "cpu" else 1
 
 
@@ -143,10 +146,10 @@ def adapter_dir_of(wildcards):
     return adapter_dir(wildcards.adapter)
 
 
-def trajectories():
-    """Return the folder of the target's own trajectories: shipped, or written by this run."""
-    recipe = TIER.models.primary.drafter.training
-    return recipe and recipe.trajectories or f"results/{RUN}/trajectories"
+def trajectories(pair=TIER.models.primary, folder=""):
+    """Return the folder of a target's own trajectories: shipped, or written by this run."""
+    recipe = pair.drafter.training
+    return recipe and recipe.trajectories or f"results/{RUN}/{folder}trajectories"
 
 
 def parent_of(wildcards):
@@ -155,11 +158,15 @@ def parent_of(wildcards):
     return adapter_dir(parent) if parent else []
 
 
+def needs_own_answers(name):
+    """Say whether an adapter is trained to rewrite the target's own answers."""
+    return find_domain(TIER.adapter_pool.find(name).domain).needs_own_answers
+
+
 def own_answers_of(wildcards):
-    """Return the target's trajectories where an adapter is trained to rewrite the target's own answers."""
-    domain = find_domain(TIER.adapter_pool.find(wildcards.adapter).domain)
+    """Return the target's trajectories where an adapter is trained on them."""
     is_trained = not parent_of(wildcards)
-    return trajectories() if is_trained and domain.needs_own_answers else []
+    return trajectories() if is_trained and needs_own_answers(wildcards.adapter) else []
 
 
 def named_dirs(names):
@@ -177,11 +184,11 @@ def timed_adapters():
     return fitting[: TIER.models.engine.max_loras]
 
 
-def layers_of(drafter, trained):
+def layers_of(drafter, trained, folder=""):
     """Return a drafter's layers: shipped, or trained by this run where the config says so."""
-    is_made = drafter.retrain or drafter.source.kind != "shipped_layers"
+    is_made = drafter.retrain or getattr(drafter.source, "sha256", None) is None
     return (
-        f"results/{RUN}/models/{trained}.safetensors"
+        f"results/{RUN}/{folder}models/{trained}.safetensors"
         if is_made
         else drafter.source.path
     )
@@ -191,6 +198,12 @@ def early_drafter():
     """Return the folder of the drafter's early checkpoint where the tier replays it."""
     is_used = "early" in TIER.phase1_measurement.counting.drafters
     return [f"results/{RUN}/models/early_drafter"] if is_used else []
+
+
+def base_profile():
+    """Return the base profile where the tier records one: made by this run, or shipped."""
+    is_used = TIER.models.base_profile is not None
+    return [f"{RECORDS}/base_profile.safetensors"] if is_used else []
 
 
 def live_adapters():
@@ -235,9 +248,9 @@ def pair_names():
     }
 
 
-def expected_engine():
+def expected_engine(pair=TIER.models.primary):
     """Return the engine and the pair that numbers must come from, so that captions say nothing else."""
-    pair, engine = TIER.models.primary, TIER.models.engine
+    engine = TIER.models.engine
     return {
         "vllm": engine.vllm_version,
         "dtype": engine.dtype,
@@ -246,18 +259,31 @@ def expected_engine():
     }
 
 
-def expected_measurement():
+def expected_measurement(pair=TIER.models.primary):
     """Return what acceptance records must have been measured with, so that captions say nothing else."""
     phase1 = TIER.phase1_measurement
     evaluation = [TIER.prompts.own_evaluation, TIER.prompts.common_evaluation]
     keys = ("prompt_set", "num_prompts", "max_tokens", "sha256")
     return {
-        "engine": expected_engine(),
+        "engine": expected_engine(pair),
         "max_depth": phase1.max_depth,
         "weights": phase1.counting.weights,
         "domains": domains(),
         "prompts": [{key: plain(entry)[key] for key in keys} for entry in evaluation],
     }
+
+
+def screen_tables():
+    """Return the table of the screening, where this run measures more than a pilot."""
+    is_screened = MEASUREMENTS == "fresh" and SCREENED
+    return [f"results/{RUN}/screen.json"] if is_screened else []
+
+
+def transfer_reports():
+    """Return the report on the second pair where there is one, of the whole pool: measured by this run, or shipped."""
+    is_there = MEASUREMENTS == "fresh" or (ROOT / RECORDS / "confirm").is_dir()
+    is_reported = TIER.models.confirm is not None and POOL == "all" and is_there
+    return [f"results/{RUN}/confirm/transfer.json"] if is_reported else []
 
 
 def setup_in_words():

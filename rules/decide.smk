@@ -139,6 +139,7 @@ rule compare_predictors:
     input:
         features=records("features"),
         records=records("acceptance", "parquet"),
+        calibration=calibration_records(),
         cost_model="results/{run}/cost_model.json",
     output:
         comparison="results/{run}/predictor/comparison.json",
@@ -160,7 +161,7 @@ rule compare_predictors:
         "Comparing predictors and nulls, leaving one domain out at a time"
     shell:
         "{params.python:q} scripts/compare_predictors.py --features {input.features:q} --records {input.records:q}"
-        " --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
+        " --calibration {input.calibration:q} --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
         " --output {output.comparison:q} --figure-table {output.table:q} > {log:q} 2>&1"
 
 

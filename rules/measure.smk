@@ -2,17 +2,17 @@
 
 
 rule phase1_collect:
-    """Measure acceptance of base and adapted target on the same prompts, adapter by adapter, resumable."""
+    """Measure the pilot (all adapters where there is none): base and adapted target on the same prompts, resumable."""
     input:
         target=f"results/{RUN}/models/target",
         drafter=f"results/{RUN}/models/drafter",
         early=early_drafter(),
         prompts=f"results/{RUN}/prompts.json",
-        adapters=[adapter_dir(name) for name in ADAPTERS],
+        adapters=[adapter_dir(name) for name in PILOT],
     output:
         expand(
             "results/{run}/acceptance/{adapter}.parquet",
-            adapter=ADAPTERS,
+            adapter=PILOT,
             allow_missing=True,
         ),
     log:
@@ -28,8 +28,8 @@ rule phase1_collect:
         python=SERVING_PYTHON,
         preload=preloaded(),
         code=code("phase1_collect"),
-        names=ADAPTERS,
-        adapters=named_dirs(ADAPTERS),
+        names=PILOT,
+        adapters=named_dirs(PILOT),
         early=lambda wildcards, input: flag("--early-drafter", input.early),
         counting=chosen(TIER.phase1_measurement, *COUNTING),
         engine=as_json(TIER.models.engine),
@@ -39,6 +39,50 @@ rule phase1_collect:
     shell:
         "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/phase1_collect.py --config {params.config:q} --execute"
         " --names {params.names:q} --target {input.target:q} --drafter {input.drafter:q} {params.early:q} --adapters {params.adapters:q}"
+        " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance 3>&2 > {log:q} 2>&1"
+
+
+rule phase2_screen:
+    """Measure the rest of the pool after the pilot, resumable, and write the table of all."""
+    input:
+        target=f"results/{RUN}/models/target",
+        drafter=f"results/{RUN}/models/drafter",
+        early=early_drafter(),
+        prompts=f"results/{RUN}/prompts.json",
+        adapters=[adapter_dir(name) for name in SCREENED],
+        measured=[f"results/{RUN}/acceptance/{name}.parquet" for name in PILOT],
+    output:
+        expand(
+            "results/{run}/acceptance/{adapter}.parquet",
+            adapter=SCREENED,
+            allow_missing=True,
+        ),
+        table="results/{run}/screen.json",
+    log:
+        "logs/{run}/phase2_screen.log",
+    benchmark:
+        "results/{run}/benchmarks/phase2_screen.tsv"
+    threads: 2
+    resources:
+        mem_mb=7000,
+        runtime=240,
+        gpu=NUM_GPUS,
+    params:
+        python=SERVING_PYTHON,
+        preload=preloaded(),
+        code=code("phase2_screen"),
+        names=SCREENED,
+        adapters=flag("--adapters", named_dirs(SCREENED)),
+        early=lambda wildcards, input: flag("--early-drafter", input.early),
+        counting=chosen(TIER.phase1_measurement, *COUNTING),
+        engine=as_json(TIER.models.engine),
+        config=TIER.path_of("phase1_measurement").relative_to(ROOT),
+    message:
+        "Screening {params.names} on vLLM"
+    shell:
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/phase2_screen.py --config {params.config:q} --execute"
+        " --names {params.names:q} --target {input.target:q} --drafter {input.drafter:q} {params.early:q} {params.adapters:q}"
+        " --measured {input.measured:q} --table {output.table:q}"
         " --state resources/records/{wildcards.run} --output-dir results/{wildcards.run}/acceptance 3>&2 > {log:q} 2>&1"
 
 

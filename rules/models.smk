@@ -62,11 +62,12 @@ rule generate_trajectories:
         code=code("generate_trajectories"),
         settings=as_json(TIER.models.primary.drafter.training),
         engine=as_json(TIER.models.engine),
+        shards="resources/trajectories/{run}",
     message:
         "Generating the target's own trajectories for the drafter"
     shell:
         "{params.python:q} scripts/generate_trajectories.py --target {input.target:q} --settings {params.settings:q}"
-        " --engine {params.engine:q} --shards resources/trajectories/{wildcards.run} --output {output:q} > {log:q} 2>&1"
+        " --engine {params.engine:q} --shards {params.shards:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule train_drafter:
@@ -91,11 +92,12 @@ rule train_drafter:
         python=SERVING_PYTHON,
         code=code("train_drafter"),
         settings=chosen(TIER.models.primary.drafter, "source", "training"),
+        state="resources/drafter_state/{run}",
     message:
         "Distilling the drafter (hours)"
     shell:
         "{params.python:q} scripts/train_drafter.py --target {input.target:q} --trajectories {input.trajectories:q}"
-        " --settings {params.settings:q} --tier {params.tier:q} --state resources/drafter_state/{wildcards.run}"
+        " --settings {params.settings:q} --tier {params.tier:q} --state {params.state:q}"
         " --output {output.layers:q} --early-output {output.early:q} --curve {output.curve:q} > {log:q} 2>&1"
 
 
@@ -147,3 +149,33 @@ rule assemble_early_drafter:
     shell:
         "{params.python:q} scripts/assemble_drafter.py --target {input.target:q} --layers {input.layers:q}"
         " --settings {params.settings:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule base_profile:
+    """Record once what the base target says about any adapter: no adapter needs a run of it after that."""
+    input:
+        target=f"results/{RUN}/models/target",
+        drafter=f"results/{RUN}/models/drafter",
+        prompts=f"results/{RUN}/prompts.json",
+    output:
+        "results/{run}/base_profile.safetensors",
+    log:
+        "logs/{run}/base_profile.log",
+    benchmark:
+        "results/{run}/benchmarks/base_profile.tsv"
+    threads: 2
+    resources:
+        mem_mb=6000,
+        runtime=60,
+    params:
+        tier=TIER.name,
+        python=SERVING_PYTHON,
+        code=code("base_profile"),
+        settings=lambda wildcards: as_json(
+            {"base_profile": plain(TIER.models.base_profile), "context": pair_names()}
+        ),
+    message:
+        "Recording the base profile: moments, margins and their gradients"
+    shell:
+        "{params.python:q} scripts/base_profile.py --target {input.target:q} --drafter {input.drafter:q} --prompts {input.prompts:q}"
+        " --settings {params.settings:q} --tier {params.tier:q} --num-threads {threads} --output {output:q} > {log:q} 2>&1"

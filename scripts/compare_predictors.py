@@ -6,8 +6,10 @@ from pathlib import Path
 from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.cli.settings_flags import ComparisonSettings
 from lora_spec.cost_model.payload import read_cost_model
+from lora_spec.features.calibration import with_calibrations
 from lora_spec.features.payload import read_features
-from lora_spec.gate.comparison import compare_predictors
+from lora_spec.gate.predictor_comparison import compare_predictors
+from lora_spec.measurement.calibration_table import read_calibration
 from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.predictor_scores_table import predictor_scores_table
 from lora_spec.plots.saving import csv_bytes
@@ -18,8 +20,13 @@ from lora_spec.results import write_bytes_atomically, write_result
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     settings, gate, tier = args.settings, args.settings["gate"], args.tier
-    comparison = compare_predictors(
+    features = with_calibrations(
         [read_features(path, tier=tier) for path in args.features],
+        [read_calibration(path, tier=tier) for path in args.calibration],
+        gate["comparison"]["num_calibration_prompts"],
+    )
+    comparison = compare_predictors(
+        features,
         [read_records(path, tier=tier) for path in args.records],
         read_cost_model(args.cost_model, tier=tier),
         gate=gate,
@@ -43,6 +50,7 @@ def main(args: argparse.Namespace) -> None:
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--features", type=Path, nargs="+", required=True, help="one per adapter")
 parser.add_argument("--records", type=Path, nargs="+", required=True, help="acceptance records, one per adapter")
+parser.add_argument("--calibration", type=Path, nargs="*", default=[], help="calibration records, one per adapter")
 parser.add_argument("--cost-model", type=Path, required=True)
 add_json_flag(parser, "--settings", ComparisonSettings, help="gate, pool, pair and which adapters count, JSON")
 parser.add_argument("--tier", required=True)

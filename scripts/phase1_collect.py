@@ -6,50 +6,22 @@ that was stopped goes on with the first adapter whose record is not in --state.
 """
 
 import argparse
-from pathlib import Path
 
-from lora_spec.cli.by_hand import by_hand
-from lora_spec.cli.output import tell
-from lora_spec.cli.script import existing_folder, named_path, run_script
+from lora_spec.cli.campaigns import campaign_parser, plan_or_collect
+from lora_spec.cli.script import run_script
 from lora_spec.config import tier_holding
-from lora_spec.measurement.campaign import Folders, named_folders, plan_campaign
-from lora_spec.measurement.record_store import collect_into
 from lora_spec.measurement.tier_campaign import campaign_of
-from lora_spec.provenance import collect_provenance
-from lora_spec.results import write_result
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     tier = tier_holding(args.config, "phase1_measurement")
-    campaign = campaign_of(tier, names=args.names, is_live=args.live)
-    plan, output_dir = plan_campaign(campaign), args.output_dir or by_hand(tier.name, "phase1")
-    common = {"tier": tier.name, "provenance": collect_provenance(config=plan, seed=tier.phase1_measurement.seed)}
-    if not args.execute:
-        path = output_dir / "plan.json"
-        write_result(path, kind="phase1_plan", evidence="contract-only", payload=plan, **common)
-        tell(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
-        return
-    folders = Folders(args.target, args.drafter, named_folders(args.adapters), args.early_drafter)
-    collect_into(output_dir, campaign, folders, state_dir=args.state or output_dir, **common)
+    plan_or_collect(args, tier, campaign_of(tier, names=args.names, is_live=args.live), plan_kind="phase1_plan")
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument(
-    "--config",
-    type=Path,
-    default=Path("configs/phase1_measurement.yaml"),
-    help="phase1_measurement.yaml in its tier's folder (default: %(default)s)",
-)
-parser.add_argument("--execute", action="store_true", help="start the engine and measure")
+parser = campaign_parser(__doc__, step="phase1")
 parser.add_argument("--live", action="store_true", help="confirm a subset by live counters with LoRA on")
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
-parser.add_argument("--target", type=existing_folder, help="model folder of the target")
-parser.add_argument("--drafter", type=existing_folder, help="model folder of the drafter")
-parser.add_argument("--early-drafter", type=existing_folder, help="folder of its early checkpoint, where that replays")
-parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
-parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: the output)")
-parser.add_argument("--output-dir", type=Path, help="where plan or records go (default: results/TIER/by_hand/phase1)")
 
 if __name__ == "__main__":
     run_script(parser, main)

@@ -5,7 +5,7 @@ values are stored; sums and means over any number of prompts are derived. Knows 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lora_spec.errors import MeasurementError
@@ -34,6 +34,9 @@ INFORMATION = (
 
 FIRST_CHOICES = ("is_adapted_first", "is_base_first", "is_drafter_first", "is_drafter_base_first")
 """1 where the reader ranks the token of the text first; the last one: where drafter and base rank the same first."""
+
+DIRECT_PROBE_PARTS = ("merge", "trajectories", "drafter_forward")
+"""Parts of the cost that a direct probe alone would take; all parts together are the cost of every signal."""
 
 SIGNALS = (*DISTANCES, *INFORMATION, *FIRST_CHOICES)
 
@@ -167,6 +170,11 @@ class CalibrationRecord:
                 f"{len(self.prompts)}; ask for 1 to {len(self.prompts)} or probe it on more"
             )
         return self.prompts[:num_prompts]
+
+    def cost(self, parts: Collection[str]) -> PartCost:
+        """Return the cost of some parts together, over all prompts of the record."""
+        chosen = [self.cost_by_part[part] for part in parts]
+        return PartCost(math.fsum(cost.wall_s for cost in chosen), math.fsum(cost.cpu_s for cost in chosen))
 
     def direct_probe(self, num_speculative_tokens: int, num_prompts: int) -> AcceptanceCounts:
         """Return the drafter's counts at depth K over the first N prompts: what a direct probe of N prompts measures.

@@ -18,10 +18,10 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def edit(root: Path) -> Callable[..., Path]:
-    """Return a function that applies a change to the parsed data of a mini config file and writes it back."""
+    """Return a function that applies a change to the parsed data of a config file and writes it back."""
 
-    def apply(name: str, change: Callable[[dict], object]) -> Path:
-        path = root / "configs" / "mini" / f"{name}.yaml"
+    def apply(name: str, change: Callable[[dict], object], *, tier: str = "mini") -> Path:
+        path = root / "configs" / tier / f"{name}.yaml"
         data = yaml.safe_load(path.read_text())
         change(data)
         path.write_text(yaml.safe_dump(data))

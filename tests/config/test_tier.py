@@ -12,7 +12,7 @@ from lora_spec.config.domains import DOMAIN_NAMES
 from lora_spec.config.models import HubSource
 from lora_spec.config.schemas import render_schemas
 from lora_spec.errors import ConfigError
-from lora_spec.provenance import sha256_of_json
+from lora_spec.provenance import sha256_of_file, sha256_of_json
 from lora_spec.training.domains import DOMAINS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -71,6 +71,18 @@ def test_a_shipped_adapter_of_any_tier_is_there():
     rows = [row for tier in TIERS for row in load_tier(REPOSITORY, tier).adapter_pool.adapters]
     missing = {row.path for row in rows if row.source == "shipped" and not (REPOSITORY / row.path).is_dir()}
     assert not missing
+
+
+def test_shipped_models_and_layers_are_those_of_their_hashes():
+    models = [load_tier(REPOSITORY, tier).models for tier in TIERS]
+    pairs = [pair for tier in models for pair in (tier.primary, tier.confirm) if pair is not None]
+    found = {}
+    for source in (part.source for pair in pairs for part in (pair.target, pair.drafter, pair.early_drafter) if part):
+        if getattr(source, "path", None) and source.sha256:
+            path = REPOSITORY / source.path
+            found[source.path] = sha256_of_file(path / "model.safetensors" if path.is_dir() else path) == source.sha256
+    assert found
+    assert all(found.values()), found
 
 
 def test_a_config_file_finds_its_own_tier(root):
@@ -195,4 +207,52 @@ def test_an_early_drafter_that_is_replayed_is_there(root):
     data["primary"]["early_drafter"] = None
     path.write_text(yaml.safe_dump(data))
     with pytest.raises(ConfigError, match=r"holds early, but models\.yaml has no primary\.early_drafter"):
+        load_tier(root, "cpu")
+
+
+@pytest.mark.parametrize(("file", "key"), [("models", "confirm"), ("adapter_pool", "confirm_pool")])
+def test_a_second_pair_and_the_adapters_for_it_go_together(root, edit, file, key):
+    edit(file, lambda data: data.update({key: None}), tier="cpu")
+    with pytest.raises(ConfigError, match="a second pair and the adapters for it go together"):
+        load_tier(root, "cpu")
+
+
+def test_no_more_adapters_are_confirmed_than_can_be_made_again(root, edit):
+    edit("adapter_pool", lambda data: data["confirm_pool"].update(num_random=60), tier="cpu")
+    with pytest.raises(ConfigError, match="confirm_pool asks for 68 adapters, and 52 of this pool"):
+        load_tier(root, "cpu")
+
+
+def test_a_recipe_of_a_target_stands_beside_a_target_that_was_trained_only(root, edit):
+    edit("models", lambda data: data["confirm"]["target"].update(training=None), tier="cpu")
+    with pytest.raises(ConfigError, match="a training block belongs to a source of kind shipped_model"):
+        load_tier(root, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_prompts": 17}, "reads 17 prompts per domain to 64 tokens; .* common fit has 16 to 64"),
+        ({"max_tokens": 65}, "reads 16 prompts per domain to 65 tokens"),
+        ({"num_positions": 4097}, "num_positions 4097: more than its texts can hold"),
+    ],
+)
+def test_a_base_profile_reads_what_the_fit_prompts_hold(root, changes, message):
+    path = root / "configs/cpu/models.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["base_profile"] |= changes
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match=message):
+        load_tier(root, "cpu")
+
+
+def test_a_base_profile_needs_fit_prompts_and_its_mode_needs_a_profile(root, edit):
+    edit("gate", _set("predictor.mode", "checkpoint_base"))
+    with pytest.raises(ConfigError, match=r"models\.yaml needs a base_profile block"):
+        load_tier(root, "mini")
+    path = root / "configs/cpu/prompts.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["sets"] = [entry for entry in data["sets"] if entry["role"] != "fit"]
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match="no common set of role fit"):
         load_tier(root, "cpu")

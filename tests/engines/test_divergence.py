@@ -9,10 +9,16 @@ from lora_spec.calibration_record import FIRST_CHOICES, SIGNALS
 pytestmark = pytest.mark.serving
 
 
-def _log(*probabilities):
+def _of(logits):
+    from lora_spec.engines.divergence import Distribution
+
+    return Distribution(logits)
+
+
+def _law(*probabilities):
     import torch
 
-    return torch.tensor([probabilities], dtype=torch.float64).log()
+    return _of(torch.tensor([probabilities], dtype=torch.float64).log())
 
 
 def _random_logits(num_positions=40, vocab_size=97, seed=0):
@@ -33,7 +39,7 @@ def test_kl_of_two_bernoullis(p, q):
     from lora_spec.engines.divergence import kl_divergence
 
     exact = p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
-    assert float(kl_divergence(_log(p, 1 - p), _log(q, 1 - q))) == pytest.approx(exact, abs=1e-15)
+    assert float(kl_divergence(_law(p, 1 - p), _law(q, 1 - q))) == pytest.approx(exact, abs=1e-15)
 
 
 def test_kl_to_a_reader_that_is_sure_of_another_token_is_large_and_finite():
@@ -42,8 +48,7 @@ def test_kl_to_a_reader_that_is_sure_of_another_token_is_large_and_finite():
     from lora_spec.engines.divergence import kl_divergence
 
     sure, other = torch.tensor([[80.0, 0.0]]).double(), torch.tensor([[0.0, 80.0]]).double()
-    found = kl_divergence(torch.log_softmax(sure, -1), torch.log_softmax(other, -1))
-    assert float(found) == pytest.approx(80.0)
+    assert float(kl_divergence(_of(sure), _of(other))) == pytest.approx(80.0)
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.25), (0.9, 0.1)])
@@ -54,7 +59,7 @@ def test_js_of_two_bernoullis(p, q):
         return -x * math.log(x) - (1 - x) * math.log(1 - x)
 
     exact = entropy((p + q) / 2) - (entropy(p) + entropy(q)) / 2
-    assert float(js_divergence(_log(p, 1 - p), _log(q, 1 - q))) == pytest.approx(exact, abs=1e-15)
+    assert float(js_divergence(_law(p, 1 - p), _law(q, 1 - q))) == pytest.approx(exact, abs=1e-15)
 
 
 def test_js_is_symmetric_and_at_most_ln_2():
@@ -62,12 +67,12 @@ def test_js_is_symmetric_and_at_most_ln_2():
 
     from lora_spec.engines.divergence import js_divergence
 
-    p, q = (torch.log_softmax(20 * _random_logits(seed=seed), -1) for seed in (0, 1))
+    p, q = (_of(20 * _random_logits(seed=seed)) for seed in (0, 1))
     forth, back = js_divergence(p, q), js_divergence(q, p)
     assert torch.allclose(forth, back, rtol=0, atol=1e-12)
     assert 0 <= float(forth.min()) <= float(forth.max()) <= math.log(2)
-    apart = torch.log_softmax(torch.tensor([[500.0, 0.0], [0.0, 500.0]]).double(), -1)
-    assert js_divergence(apart[:1], apart[1:]).item() == pytest.approx(math.log(2))
+    left, right = (_of(torch.tensor([row]).double()) for row in ([500.0, 0.0], [0.0, 500.0]))
+    assert js_divergence(left, right).item() == pytest.approx(math.log(2))
 
 
 def test_equal_distributions_have_no_divergence_and_overlap_wholly():
@@ -83,12 +88,10 @@ def test_equal_distributions_have_no_divergence_and_overlap_wholly():
 def test_entropy_of_the_uniform_distribution_is_ln_v_and_of_a_sure_one_0(vocab_size):
     import torch
 
-    from lora_spec.engines.divergence import entropy
-
-    uniform = torch.log_softmax(torch.zeros(1, vocab_size).double(), -1)
-    sure = torch.log_softmax(torch.nn.functional.one_hot(torch.tensor([1]), vocab_size) * 500.0, -1)
-    assert float(entropy(uniform)) == pytest.approx(math.log(vocab_size))
-    assert float(entropy(sure)) == pytest.approx(0, abs=1e-12)
+    uniform = _of(torch.zeros(1, vocab_size).double())
+    sure = _of(torch.nn.functional.one_hot(torch.tensor([1]), vocab_size) * 500.0)
+    assert float(uniform.entropy()) == pytest.approx(math.log(vocab_size))
+    assert float(sure.entropy()) == pytest.approx(0, abs=1e-12)
 
 
 def test_overlap_is_one_less_half_the_sum_of_differences():
@@ -96,8 +99,9 @@ def test_overlap_is_one_less_half_the_sum_of_differences():
 
     from lora_spec.engines.divergence import overlap
 
-    p, q = (torch.log_softmax(_random_logits(seed=seed), -1) for seed in (2, 3))
-    assert torch.allclose(overlap(p, q), 1 - (p.exp() - q.exp()).abs().sum(-1) / 2)
+    p, q = (_random_logits(seed=seed) for seed in (2, 3))
+    half = (p.softmax(-1) - q.softmax(-1)).abs().sum(-1) / 2
+    assert torch.allclose(overlap(_of(p), _of(q)), 1 - half)
 
 
 def test_a_constant_added_to_the_logits_of_a_position_changes_nothing():

@@ -11,7 +11,7 @@ from made_calibration import SHA256, make_prompt, make_record
 from lora_spec.calibration_record import FIRST_CHOICES, SIGNALS
 from lora_spec.errors import MeasurementError, ResultError
 from lora_spec.features import CheckpointCalibColumns, CheckpointOnlyColumns, ColumnError, matrix_of
-from lora_spec.features.calibration import calibration_columns, with_calibration
+from lora_spec.features.calibration import calibration_columns, with_calibration, with_calibrations
 from lora_spec.records import AcceptanceCounts
 
 FEATURES = {
@@ -113,6 +113,14 @@ def test_the_other_columns_stay_as_they_are():
 def test_the_columns_go_into_json_and_come_back():
     columns = with_calibration(FEATURES, make_record(), 8)["columns"]["checkpoint_calib"]
     assert json.loads(json.dumps(columns, allow_nan=False)) == columns
+
+
+def test_each_adapter_gets_its_own_probe_and_one_without_stays_as_it_is():
+    other = {**FEATURES, "adapter": {**FEATURES["adapter"], "name": "other"}}
+    joined = with_calibrations([other, FEATURES], [make_record()], 4)
+    assert joined == [other, with_calibration(FEATURES, make_record(), 4)]
+    with pytest.raises(ResultError, match="twice among the calibration records"):
+        with_calibrations([FEATURES], [make_record(), make_record()], 4)
 
 
 def test_a_probe_of_other_weights_is_refused():

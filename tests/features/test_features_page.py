@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from lora_spec.features import (
+    BaseMarginColumns,
+    BaseMomentColumns,
     CheckpointBaseColumns,
     CheckpointCalibColumns,
     CheckpointMetaColumns,
@@ -19,7 +21,14 @@ PLACES = {
     "{part}": ("all", "attention", "mlp"),
     "{depth}": tuple(map(str, CALIBRATED_DEPTHS)),
 }
-KINDS = (CheckpointOnlyColumns, CheckpointMetaColumns, CheckpointBaseColumns, CheckpointCalibColumns)
+KINDS = (
+    CheckpointOnlyColumns,
+    CheckpointMetaColumns,
+    CheckpointBaseColumns,
+    BaseMomentColumns,
+    BaseMarginColumns,
+    CheckpointCalibColumns,
+)
 
 
 def spelled_out(name):

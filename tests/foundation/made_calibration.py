@@ -39,7 +39,12 @@ def make_record(prompts=None, **changes):
         "domain": "json_extract",
         "role": "calibration",
         "prompts": tuple(prompts or (make_prompt(index) for index in range(8))),
-        "cost_by_part": {"trajectories": PartCost(2.5, 4.0), "base_forward": PartCost(1.0, 2.0)},
+        "cost_by_part": {
+            "merge": PartCost(0.5, 0.5),
+            "trajectories": PartCost(2.5, 4.0),
+            "base_forward": PartCost(1.0, 2.0),
+            "drafter_forward": PartCost(0.25, 0.5),
+        },
         "other_cores": 0.125,
     }
     return CalibrationRecord(**(fields | changes))

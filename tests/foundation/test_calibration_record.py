@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from made_calibration import DEPTH, make_prompt, make_record
 
-from lora_spec.calibration_record import SIGNALS
+from lora_spec.calibration_record import DIRECT_PROBE_PARTS, SIGNALS, PartCost
 from lora_spec.errors import MeasurementError
 from lora_spec.records import AcceptanceCounts
 
@@ -27,6 +27,12 @@ def test_the_direct_probe_gives_the_acceptance_length_of_the_counts():
     counts = tuple(AcceptanceCounts.from_accepted_per_step([0, min(2, k), min(4, k)], k) for k in range(1, 5))
     record = make_record([replace(make_prompt(), counts_by_depth=counts)])
     assert record.direct_probe(3, 1).acceptance_length == pytest.approx(1 + (0 + 2 + 3) / 3)
+
+
+def test_a_direct_probe_pays_for_no_reading_by_the_targets():
+    record = make_record()
+    assert record.cost(DIRECT_PROBE_PARTS) == PartCost(3.25, 5.0)
+    assert record.cost(record.cost_by_part) == PartCost(4.25, 7.0)
 
 
 @pytest.mark.parametrize("num_prompts", [0, 9])

@@ -1,5 +1,6 @@
 """A whole comparison on made-up adapters whose acceptance falls with their norm."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -9,13 +10,14 @@ from hand_made import cost_model
 
 from lora_spec.config import read_config
 from lora_spec.config.gate import GateConfig
-from lora_spec.errors import PredictorError
+from lora_spec.errors import PredictorError, ResultError
 from lora_spec.evaluation import spearman
-from lora_spec.gate.comparison import compare_predictors
-from lora_spec.gate.comparison_payload import ComparisonPayload
-from lora_spec.predictors.smoke import NUM_SOURCES, PER_SOURCE, make_up_adapters, without_search
-from lora_spec.typed import check_type
+from lora_spec.gate.predictor_comparison import compare_predictors
+from lora_spec.gate.predictor_comparison_payload import read_comparison
+from lora_spec.predictors.smoke import PER_SOURCE, make_up_adapters, without_search
+from lora_spec.results import write_result
 
+NUM_SOURCES = 10
 CONTEXT = {"target_model": "made-up target", "draft_model": "made-up drafter"}
 
 
@@ -26,11 +28,12 @@ def gate():
     short = {"num_bootstrap_draws": 60, "num_permutations": 199, "base_prompt_set": "own"}
     # The last penalty of the grid leaves nothing but the mean.
     predictor = {**values["predictor"], "elastic_net": {"penalties": [0.01], "l1_ratios": [0.5]}}
+    predictor["gradient_boosting"] = {**predictor["gradient_boosting"], "num_trees": [20]}
     return {**values, "predictor": predictor, "comparison": {**values["comparison"], **short}}
 
 
 def _compare(gate, *, scored=None, alter=lambda item: item, ratios=None):
-    made = make_up_adapters(seed=1)
+    made = make_up_adapters(seed=1, num_sources=NUM_SOURCES)
     return compare_predictors(
         [alter(item) for item in made.features],
         made.records,
@@ -52,9 +55,15 @@ def _find(payload, predictor, mode):
     return found
 
 
-def test_it_is_a_payload_of_its_kind_also_after_json(whole):
-    again = json.loads(json.dumps(whole, allow_nan=False))
-    check_type(ComparisonPayload, again, "payload")
+def test_a_result_is_read_back_as_it_was_written_and_a_damaged_one_is_refused(whole, tmp_path):
+    path = tmp_path / "comparison.json"
+    how = {"kind": "predictor_comparison", "evidence": "measured", "tier": "cpu", "provenance": {}}
+    write_result(path, payload=whole, **how)
+    again = read_comparison(path, tier="cpu").payload
+    assert again == json.loads(json.dumps(whole))
+    write_result(path, payload={**whole, "contenders": [{"predictor": "gam"}]}, **how)
+    with pytest.raises(ResultError, match="missing"):
+        read_comparison(path, tier="cpu")
     assert again["context"]["num_scored_adapters"] == NUM_SOURCES * PER_SOURCE
     assert again["context"]["num_sources"] == NUM_SOURCES
 
@@ -72,7 +81,7 @@ def test_where_the_norm_is_the_law_norm_and_predictors_find_it_and_the_recipe_do
     assert whole["net_loss"]["is_scored"]
     for predictor, mode in (("elastic_net", "checkpoint_only"), ("norm_ridge", None)):
         found = _find(whole, predictor, mode)
-        assert found["spearman"]["lower"] > 0.5
+        assert found["spearman"]["lower"] > 0.3
         assert found["auroc"]["estimate"] > 0.75
         assert found["permutation_p"] == 1 / 200
     assert _find(whole, "metadata_ridge", None)["permutation_p"] > 0.05
@@ -97,9 +106,9 @@ def test_every_predictor_is_held_against_every_null_and_against_itself_on_tensor
 
 def test_adapters_that_do_not_count_are_guessed_and_change_no_interval(gate, whole):
     names = [item["adapter"] for item in whole["adapters"]]
-    some = _compare(gate, scored=names[:30])
-    assert [item["adapter"] for item in some["adapters"] if item["is_scored"]] == names[:30]
-    assert some["context"]["num_scored_adapters"] == 30
+    some = _compare(gate, scored=names[:25])
+    assert [item["adapter"] for item in some["adapters"] if item["is_scored"]] == names[:25]
+    assert some["context"]["num_scored_adapters"] == 25
     for one, other in zip(some["contenders"], whole["contenders"], strict=True):
         assert one["guesses"] == other["guesses"]
     assert some["contenders"][0]["spearman"] != whole["contenders"][0]["spearman"]
@@ -116,6 +125,7 @@ def test_a_planted_calibration_answer_leaves_every_score_of_other_modes_alone(ga
     sees_it = [c for c in planted["contenders"] if c["mode"] == "checkpoint_calib" or c["predictor"] == "direct_probe"]
     assert [c for c in planted["contenders"] if c not in sees_it] == whole["contenders"]
     assert len(sees_it) == 4
+    assert (planted["context"]["num_calibration_prompts"], whole["context"]["num_calibration_prompts"]) == (32, None)
     assert _find(planted, "direct_probe", None)["length_error"]["estimate"] == 0
     best = _find(planted, "elastic_net", "checkpoint_calib")
     assert best["spearman"]["estimate"] > _find(planted, "elastic_net", "checkpoint_only")["spearman"]["estimate"]
@@ -130,6 +140,24 @@ def test_without_a_load_to_ask_about_there_is_no_auroc_and_a_reason(gate):
 
 
 def test_too_few_sources_are_refused_with_their_number(gate):
-    names = list(make_up_adapters(seed=1).sources)
+    names = list(make_up_adapters(seed=1, num_sources=NUM_SOURCES).sources)
     with pytest.raises(PredictorError, match=r"8 separately trained adapters of 8 sources.*needs 9"):
         _compare(gate, scored=names[:8])
+
+
+def test_each_step_of_the_base_ablation_is_scored_and_its_gain_is_a_difference(gate):
+    rng = np.random.default_rng(0)
+
+    def alter(item):
+        base = {"base_act_log_total": rng.normal(), "base_margin_flip_share": rng.normal()}
+        return {**item, "columns": {**item["columns"], "checkpoint_base": base}}
+
+    rows = [row for row in _compare(gate, alter=alter)["base_ablation"] if row["predictor"] == "gam"]
+    assert [(row["step"], row["gain"] is None) for row in rows] == [
+        ("tensors", True),
+        ("moments", False),
+        ("margins", False),
+    ]
+    for before, now in itertools.pairwise(rows):
+        difference = now["spearman"]["estimate"] - before["spearman"]["estimate"]
+        assert now["gain"]["estimate"] == pytest.approx(difference)

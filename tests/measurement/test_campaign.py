@@ -20,7 +20,8 @@ from lora_spec.measurement.campaign import (
     plan_campaign,
     unpinned_inputs,
 )
-from lora_spec.measurement.tier_campaign import campaign_of
+from lora_spec.measurement.tier_campaign import campaign_of, confirm_campaign_of
+from lora_spec.training.recipe import recipe_of_row
 
 ROOT = Path(__file__).parents[2]
 
@@ -157,3 +158,42 @@ def test_an_adapter_given_twice_is_refused():
         campaign_of(tier, names=["sql", "sql"])
     with pytest.raises(ResultError, match="'sql' stands twice among the folders"):
         named_folders([("sql", Path("a")), ("sql", Path("b"))])
+
+
+def test_the_second_pair_is_measured_on_the_same_prompts_with_adapters_made_again():
+    tier = load_tier(ROOT, "cpu")
+    names = ["sql_r8_qv_rs", "self_chat_r2_mlp"]
+    primary, confirm = campaign_of(tier, names=names), confirm_campaign_of(tier, names=names)
+    plans = [plan_campaign(campaign) for campaign in (primary, confirm)]
+    assert [item["prompt_sets"] for item in plans[0]["adapters"]] == [
+        item["prompt_sets"] for item in plans[1]["adapters"]
+    ]
+    assert confirm.pair["target"]["name"] == tier.models.confirm.target.name != primary.pair["target"]["name"]
+    assert {row["source"] for row in confirm.rows} == {"trained"}
+    assert not any({"path", "sha256"} & set(row) for row in confirm.rows)
+    assert [row["seed"] for row in confirm.rows] == [row["seed"] for row in primary.rows]
+    assert confirm.phase1["counting"]["drafters"] == ["final", "ngram"]
+
+
+def test_rows_of_the_second_pair_can_be_trained_whatever_is_shipped_for_the_first():
+    tier = load_tier(ROOT, "cpu")
+    for name in tier.adapter_pool.remade:
+        row = tier.adapter_pool.find(name)
+        assert recipe_of_row(row.made_again().to_dict()).to_dict().items() <= row.to_dict().items()
+
+
+def test_a_control_is_not_confirmed():
+    with pytest.raises(ConfigError, match="'zero' has no recipe for another target, or is a control"):
+        confirm_campaign_of(load_tier(ROOT, "cpu"), names=["zero"])
+
+
+def test_a_tier_without_a_second_pair_cannot_be_confirmed():
+    with pytest.raises(ConfigError, match="confirm is null"):
+        confirm_campaign_of(load_tier(ROOT, "mini"), names=["sql"])
+
+
+def test_the_papers_second_pair_plans_and_does_not_run():
+    campaign = confirm_campaign_of(load_tier(ROOT, "paper"), names=["sql_r16"])
+    assert plan_campaign(campaign)["unpinned"] == ["target", "drafter"]
+    with pytest.raises(MeasurementError, match="40 hex digits"):
+        next(execute_campaign(campaign, Folders(Path("t"), Path("d"), {})))

@@ -9,6 +9,13 @@ def test_items_pass_through_in_order(monkeypatch, capsys):
     assert "letters: 100%" in capsys.readouterr().err
 
 
+def test_what_an_earlier_run_did_counts_as_done_and_took_no_time(monkeypatch, capsys):
+    monkeypatch.delenv(FD_VARIABLE, raising=False)
+    found = with_progress("de", total=5, doing="letters", unit="letter", num_before=lambda: 3)
+    assert list(found) == ["d", "e"]
+    assert "5/5" in capsys.readouterr().err
+
+
 def test_the_bar_and_lines_reach_the_descriptor_that_the_rule_opened(monkeypatch, capsys):
     reading, writing = os.pipe()
     monkeypatch.setenv(FD_VARIABLE, str(writing))

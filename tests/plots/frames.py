@@ -168,7 +168,7 @@ def predictor_scores(
                     "num_adapters": num_adapters,
                     "num_sources": min(num_adapters, 18),
                     "num_speculative_tokens": 3,
-                    "question": "K=3 is a net loss at batch 8: 42% of the adapters",
+                    "question": f"K=3 is a net loss at batch 8: {num_adapters // 2} of {num_adapters} adapters",
                     "unscored": unscored,
                 }
             )

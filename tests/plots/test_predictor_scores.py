@@ -27,7 +27,7 @@ def _contender(predictor, mode, spearman, auroc):
 
 def _comparison(*, load=True):
     return {
-        "context": {"num_scored_adapters": 11, "num_sources": 9, "num_speculative_tokens": 3, "level": 0.9},
+        "context": {"num_scored_adapters": 10, "num_sources": 9, "num_speculative_tokens": 3, "level": 0.9},
         "net_loss": {
             "load": {"batch_size": 8} if load else None,
             "prevalence": 0.4 if load else None,
@@ -46,7 +46,7 @@ def test_the_table_has_a_row_per_contender_and_score_and_leaves_out_nulls_that_o
     table = predictor_scores_table(_comparison(), tier="cpu", setup="a pair")
     assert list(table["predictor"].unique()) == ["gam", "flat", "norm_ridge"]
     assert len(table) == 6
-    assert table["question"].unique().tolist() == ["K=3 is a net loss at batch 8: 40% of the adapters"]
+    assert table["question"].unique().tolist() == ["K=3 is a net loss at batch 8: 4 of 10 adapters"]
     flat = table[table["predictor"] == "flat"]
     assert flat["estimate"].isna().all()
 

@@ -4,6 +4,7 @@ import pytest
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors.columns import (
+    BASE_ABLATION,
     COLUMN_SETS,
     CheckpointCalibColumns,
     CheckpointOnlyColumns,
@@ -68,3 +69,21 @@ def test_a_column_in_two_groups_is_refused():
     groups = GROUPS | {"checkpoint_meta": {"norm": 1.0}}
     with pytest.raises(PredictorError, match="two groups"):
         column_set_of("checkpoint_meta").from_groups(groups)
+
+
+BASE_GROUPS = GROUPS | {"checkpoint_base": {"base_act_log_shift_total": 0.5, "base_margin_flip_share": 0.2}}
+
+
+def test_each_step_of_the_ablation_takes_what_the_one_before_took_and_its_own():
+    taken = {step: set(kind.from_groups(BASE_GROUPS).values) for step, kind in BASE_ABLATION.items()}
+    assert taken["tensors"] == {"norm", "rank"}
+    assert taken["moments"] == taken["tensors"] | {"base_act_log_shift_total"}
+    assert taken["margins"] == taken["moments"] | {"base_margin_flip_share"}
+
+
+def test_a_margin_smuggled_into_the_step_without_margins_is_refused():
+    with pytest.raises(PredictorError, match="base_margin_flip_share"):
+        BASE_ABLATION["moments"]({"norm": 1.0, "base_margin_flip_share": 0.2})
+    rows = [kind.from_groups(BASE_GROUPS) for kind in BASE_ABLATION.values()]
+    with pytest.raises(PredictorError, match="matrix cannot take"):
+        feature_matrix(rows[1:], BASE_ABLATION["moments"])

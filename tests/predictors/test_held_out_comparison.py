@@ -7,8 +7,8 @@ import pytest
 from linear_law import make_tables
 
 from lora_spec.errors import PredictorError, ResultError
-from lora_spec.predictors.comparison import compare_held_out, measured_mismatch
 from lora_spec.predictors.held_out import fit_and_hold_out
+from lora_spec.predictors.held_out_comparison import compare_held_out, measured_mismatch
 from lora_spec.predictors.nulls import NULLS
 from lora_spec.predictors.registry import VARIANTS
 
@@ -200,3 +200,38 @@ def test_what_cannot_be_fitted_names_predictor_mode_and_source_and_strangers_are
         _compare([{**item, "columns": {}} for item in features], records, sources)
     with pytest.raises(ResultError, match="twice"):
         _compare([*features, features[0]], records, sources)
+
+
+def _with_base(features, records, margin):
+    """Return features whose base columns are a constant moment and the given margin of each adapter."""
+    extra = [{"base_act_log_total": float(i % 5), "base_margin_flip_share": margin(r)} for i, r in enumerate(records)]
+    return [
+        {**item, "columns": {**item["columns"], "checkpoint_base": columns}, "base_profile_sha256": "p"}
+        for item, columns in zip(features, extra, strict=True)
+    ]
+
+
+def _truth(record):
+    return next(p.counts for p in record.records if p.arm == "adapted").acceptance_length
+
+
+def test_the_middle_step_of_the_ablation_never_sees_a_margin():
+    features, records, sources = _tables()
+    only_net = {"elastic_net": VARIANTS["elastic_net"]}
+    told = _compare(_with_base(features, records, _truth), records, sources, variants=only_net)
+    blank = _compare(_with_base(features, records, lambda _: 1.0), records, sources, variants=only_net)
+    assert [c.guesses for c in told.with_moments] == [c.guesses for c in blank.with_moments]
+    base = [_find(found, "elastic_net", "checkpoint_base").guesses for found in (told, blank)]
+    assert base[0] != base[1]
+
+
+def test_without_base_columns_there_is_no_ablation(compared):
+    assert compared[1].with_moments == ()
+
+
+def test_features_of_two_base_profiles_are_refused():
+    features, records, sources = _tables()
+    mixed = _with_base(features, records, _truth)
+    mixed[3] = {**mixed[3], "base_profile_sha256": "q"}
+    with pytest.raises(ResultError, match="base profile q"):
+        _compare(mixed, records, sources)

@@ -83,7 +83,8 @@ def test_more_noise_gives_wider_intervals(fit_examples):
     assert widths[0] < widths[-1]
 
 
-def test_a_planted_answer_in_a_calibration_column_changes_nothing(fit_examples):
+@pytest.mark.parametrize("group", ["checkpoint_calib", "checkpoint_base"])
+def test_a_planted_answer_in_a_column_of_another_mode_changes_nothing(fit_examples, group):
     def tables(planted: bool) -> list[TrainingExample]:
         rebuilt = []
         for example in make_examples(12, 2, noise=0.5):
@@ -91,7 +92,7 @@ def test_a_planted_answer_in_a_calibration_column_changes_nothing(fit_examples):
             groups = {
                 "checkpoint_only": example.columns.values,
                 "checkpoint_meta": {},
-                "checkpoint_calib": {"calib_answer": answer},
+                group: {f"{group.removeprefix('checkpoint_')}_answer": answer},
             }
             columns = CheckpointOnlyColumns.from_groups(groups)
             fields = (example.adapter, example.adapter_sha256, example.source, columns)

@@ -54,6 +54,16 @@ def test_the_columns_that_matter_are_told_and_others_do_not_matter(fitted):
     assert variant.logits(model, changed) == pytest.approx(variant.logits(model, x[3]), abs=0)
 
 
+def test_stacked_models_say_what_each_says_alone(fitted):
+    variant, model, x, y = fitted
+    others = [variant.fit(x[i:], y[i:], sources=[str(j % 6) for j in range(len(x) - i)], options={}) for i in (12, 24)]
+    flat = variant.fit(x, np.full_like(y, -0.7), sources=[str(j % 6) for j in range(len(x))], options={})
+    models = [model, *others, flat]
+    found = variant.stacked(models)(x[3])
+    assert found == pytest.approx(np.array([variant.logits(one, x[3]) for one in models]), abs=1e-12)
+    assert found.shape == (4, 2)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_rows_give_the_same_model(name):
     x, y, sources = _data(n=36)

@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from word_tokenizer import VOCAB, save_tokenizer
 
 # One unbound thread: more gain nothing on a model of this size, and spin for whole time slices on a busy machine.
 # Both are read when torch and vLLM are first imported.
@@ -11,21 +12,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
 
 # vLLM's attention on the CPU wants heads of at least 32.
-HIDDEN, HEADS, VOCAB, RANK = 64, 2, 199, 4
-
-
-def _save_tokenizer(folder):
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    words = ["<unk>", "<s>", "</s>"] + [f"w{i}" for i in range(VOCAB - 3)]
-    inner = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
-    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
-    )
-    tokenizer.chat_template = "<s> {% for message in messages %}{{ message['content'] }} {% endfor %}"
-    tokenizer.save_pretrained(folder)
+HIDDEN, HEADS, RANK = 64, 2, 4
 
 
 def _model(num_layers, seed):
@@ -63,7 +50,7 @@ def pair(tmp_path_factory):
     drafter.load_state_dict({k: v for k, v in target.state_dict().items() if not k.startswith("model.layers.1.")})
     for name, model in (("target", target), ("drafter", drafter)):
         model.save_pretrained(root / name)
-        _save_tokenizer(root / name)
+        save_tokenizer(root / name)
     return str(root / "target"), str(root / "drafter")
 
 

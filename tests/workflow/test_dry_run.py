@@ -1,5 +1,6 @@
 """What the workflow plans, for every tier and profile, without an engine, a GPU or Slurm."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -16,6 +17,7 @@ MINI_JOBS = {
     "all": 1,
     "assemble_drafter": 1,
     "build_target": 1,
+    "certify_verdicts": 1,
     "decide": 1,
     "estimate_acceptance": 1,
     "extract_features": 7,
@@ -28,7 +30,7 @@ MINI_JOBS = {
     "phase1_collect": 1,
     "phase1_effect_gate": 1,
     "phase3_predictor": 1,
-    "plot_figure": 6,
+    "plot_figure": 7,
     "profile_cost": 1,
     "write_verdict_table": 1,
 }
@@ -128,6 +130,8 @@ def test_figures_depend_on_measurements_and_cost(snakemake):
         ("fit_cost_model", "decide"),
         ("estimate_acceptance", "decide"),
         ("phase3_predictor", "decide"),
+        ("phase3_predictor", "certify_verdicts"),
+        ("certify_verdicts", "decide"),
         ("decide", "join_tables"),
         ("join_tables", "plot_figure"),
         ("join_tables", "write_verdict_table"),
@@ -157,7 +161,71 @@ def test_the_pilot_makes_and_measures_its_own_adapters_only(snakemake, job_count
     pool = load_tier(ROOT, "cpu").adapter_pool
     done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=fresh", "pool=pilot")
     assert done.returncode == 0, done.stderr
-    assert job_counts(done)["extract_features"] == len(pool.pilot) < len(pool.names)
+    planned = job_counts(done)
+    assert planned["extract_features"] == len(pool.pilot) < len(pool.names)
+    assert not {"phase2_screen", "phase2_confirm_plan", "report_transfer"} & set(planned)
+
+
+def test_the_whole_pool_is_screened_after_its_pilot_and_confirmed_on_the_second_pair(snakemake, job_counts):
+    done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=fresh")
+    assert done.returncode == 0, done.stderr
+    planned = job_counts(done)
+    for rule in ("phase1_collect", "phase2_screen", "phase2_confirm_plan", "phase2_confirm", "report_transfer"):
+        assert planned[rule] == 1, rule
+
+
+def test_the_adapters_that_a_plan_names_are_made_and_measured_on_the_second_pair(snakemake, checkout, job_counts):
+    """The predictions are given, so that the plan is there and decides what is left to do."""
+    rules = checkout / "rules" / "decide.smk"
+    text = rules.read_text()
+    made = 'predictions="results/{run}/predictor/predictions.json",\n    log'
+    assert made in text
+    rules.write_text(text.replace(made, made.replace("predictor", "other")))
+    pool = load_tier(ROOT, "cpu").adapter_pool
+    chosen = [{"adapter": name, "source": "x", "group": "worst", "predicted": 1.0} for name in pool.remade[:3]]
+    run = checkout / "results" / "cpu"
+    (run / "predictor").mkdir(parents=True)
+    (run / "confirm").mkdir()
+    (run / "predictor" / "predictions.json").write_text("{}")
+    (run / "confirm" / "plan.json").write_text(json.dumps({"payload": {"chosen": chosen}}))
+    done = snakemake(
+        "--dry-run", "-p", "--rerun-triggers", "mtime", "--config", "tier=cpu", "measurements=fresh",
+        "--", "results/cpu/confirm/acceptance",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    planned = job_counts(done)
+    assert planned["train_confirm_adapter"] == 3
+    assert "phase2_confirm_plan" not in planned
+    for item in chosen:
+        assert f"{item['adapter']}=results/cpu/confirm/adapters/{item['adapter']}" in done.stdout
+
+
+def test_shipped_records_of_the_second_pair_are_reported_without_an_engine(snakemake, checkout, job_counts):
+    (checkout / "reference" / "cpu" / "confirm" / "acceptance").mkdir(parents=True, exist_ok=True)
+    (checkout / "reference" / "cpu" / "confirm" / "plan.json").write_text('{"payload": {"chosen": []}}')
+    planned = job_counts(snakemake("--dry-run", "--config", "tier=cpu", "measurements=shipped"))
+    assert planned["report_transfer"] == 1
+    assert not {"phase2_confirm", "train_confirm_adapter", "train_target"} & set(planned)
+
+
+@pytest.mark.parametrize(("tier", "num_profiles"), [("cpu", 1), ("mini", 0)])
+def test_a_base_profile_is_recorded_once_where_the_tier_asks_for_one(snakemake, job_counts, tier, num_profiles):
+    done = snakemake("--dry-run", "--printshellcmds", "--config", f"tier={tier}", "measurements=fresh")
+    assert done.returncode == 0, done.stderr
+    counts = job_counts(done)
+    assert counts.get("base_profile", 0) == num_profiles
+    told = (done.stdout + done.stderr).count(f"--base-profile results/{tier}/base_profile.safetensors")
+    assert told == num_profiles * counts["extract_features"]
+
+
+def test_the_calibration_probe_is_planned_where_a_tier_has_prompts_for_it(snakemake, job_counts):
+    done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=fresh", "pool=pilot", "--", "calibration")
+    assert done.returncode == 0, done.stderr
+    assert job_counts(done)["calibration_probe"] == 1
+    for flags in (("tier=mini",), ("tier=cpu", "measurements=shipped")):
+        done = snakemake("--dry-run", "--config", *flags, "--", "calibration")
+        assert done.returncode == 0, done.stderr
+        assert "calibration_probe" not in job_counts(done)
 
 
 def test_parsing_imports_nothing_heavy(snakemake, checkout, monkeypatch):

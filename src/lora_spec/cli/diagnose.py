@@ -14,6 +14,7 @@ from lora_spec.printing import printable
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from lora_spec.features import BaseProfile
     from lora_spec.gate import GateSettings
     from lora_spec.records import Evidence
     from lora_spec.results import Result
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="certification, JSON: its limit of the doubt decides what is committed; without it the intervals do",
     )
+    parser.add_argument("--base-profile", type=given_path, metavar="F", help="base profile, if the predictor needs one")
     parser.add_argument("--gate", type=given_path, metavar="F", help="gate.yaml: depths, tolerances, load")
     parser.add_argument("--load-batch-size", type=float, metavar="N", help="load of the verdict, requests per batch")
     parser.add_argument("--traffic-share", type=float, metavar="X", help="the adapter's share of requests, 0 to 1")
@@ -78,6 +80,7 @@ def _diagnose(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         certificate=_certificate(args, evidence),
         settings=_settings(args, predictor),
         traffic_share=args.traffic_share,
+        profile=_base_profile(args),
         provenance=collect_provenance(config=_flags(args), seed=None),
     )
     if isinstance(found, Refusal):
@@ -99,6 +102,14 @@ def _certificate(args: argparse.Namespace, evidence: "Collection[Evidence]") -> 
     from lora_spec.gate.payload import read_certification
 
     return read_certification(args.certificate, evidence=evidence)
+
+
+def _base_profile(args: argparse.Namespace) -> "BaseProfile | None":
+    if args.base_profile is None:
+        return None
+    from lora_spec.features import read_base_profile
+
+    return read_base_profile(args.base_profile)
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
@@ -139,6 +150,7 @@ def _flags(args: argparse.Namespace) -> dict[str, Any]:
         "predictor": args.predictor.name,
         "cost_model": args.cost_model and args.cost_model.name,
         "certificate": args.certificate and args.certificate.name,
+        "base_profile": args.base_profile and args.base_profile.name,
         "gate": args.gate and args.gate.name,
         "load_batch_size": args.load_batch_size,
         "traffic_share": args.traffic_share,

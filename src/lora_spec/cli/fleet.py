@@ -4,12 +4,12 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lora_spec.adapter import inspect_adapter
-from lora_spec.errors import AdapterError, LoraSpecError
+from lora_spec.errors import AdapterError, ConfigError, LoraSpecError
 from lora_spec.printing import printable
 
 _FEW = 8  # so few folders are done before a second process has started
@@ -28,6 +28,7 @@ class Options(NamedTuple):
     is_header_only: bool = False
     runtime: str | None = None
     base: Path | None = None
+    base_profile: Path | None = None
 
 
 def inspect_one(path: Path, options: Options) -> Answer:
@@ -65,12 +66,26 @@ def _told(path: Path, err: Exception) -> Answer:
 
 
 def check_options(options: Options) -> None:
-    """Raise AdapterError if the base model cannot be read: it is one for all, so that is wrong usage."""
+    """Raise where the base model or its profile cannot be read: it is one for all, so that is wrong usage.
+
+    Raises
+    ------
+    ConfigError
+        A profile is asked for together with an inspection of headers alone, which reads no factors.
+    """
     if options.base is not None:
         from lora_spec.adapter.base_model import BaseModel
 
         with BaseModel(options.base):
             pass
+    if options.base_profile is not None:
+        from lora_spec.features import read_base_profile
+
+        if options.is_header_only:
+            raise ConfigError("--base-profile needs the factors, which --header-only does not read; leave one out")
+        profile = read_base_profile(options.base_profile)
+        if options.base is not None:
+            profile.refuse_other_base(options.base)
 
 
 def _extend(path: Path, inspection: Any, options: Options, data: dict[str, Any], line: str) -> str:
@@ -87,6 +102,12 @@ def _extend(path: Path, inspection: Any, options: Options, data: dict[str, Any],
         relative = relative_to_base(path, inspection, options.base)
         data["base"] = relative.to_dict()
         line += _tell_base(relative)
+    if options.base_profile is not None:
+        from lora_spec.features.effect import effect_on_base
+
+        effect = effect_on_base(path, inspection, options.base_profile)
+        data["base_profile"] = effect
+        line += _tell_effect(effect["columns"])
     return line
 
 
@@ -99,6 +120,15 @@ def _tell_base(relative: Any) -> str:
         size = 100 * math.exp(relative.columns.values["base_log_relative_fro"])
         text += f"\n  base: the update is {size:.3g} % of the adapted weights (Frobenius)"
     return text
+
+
+def _tell_effect(columns: Mapping[str, float]) -> str:
+    moved = math.exp(columns["base_act_log_relative_largest"])
+    flips, lost = (100 * columns[f"base_margin_flip_share{part}"] for part in ("", "_agreed"))
+    return (
+        f"\n  base profile: outputs move by up to {100 * moved:.3g} % of their own size; to first order {flips:.3g} % "
+        f"of the base's choices flip, {lost:.3g} % of those that the drafter shares"
+    )
 
 
 def failed(path: Path, reason: str, *, codes: Sequence[str] = ("E_UNSAFE_FILE",)) -> Answer:

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--header-only", action="store_true", help="read config and headers only: quick, no norms")
     parser.add_argument("--runtime", choices=RUNTIME_NAMES, help="also say what this server would really apply")
     parser.add_argument("--base", type=given_path, metavar="MODEL_DIR", help="base model folder: norms relative to it")
+    parser.add_argument("--base-profile", type=given_path, metavar="F", help="base profile: effect on the base")
     parser.add_argument("--jobs", type=_count, metavar="N", help="parallel processes (default: all processors)")
 
 
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     # One thread each: the matrices are small, and a fleet is inspected in parallel processes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     is_fleet = args.recursive or len(args.folders) > 1
-    options = Options(args.header_only, args.runtime, args.base)
+    options = Options(args.header_only, args.runtime, args.base, args.base_profile)
     check_options(options)
     passed_over: list[PassedOver] = []
     paths = list(_expand(args.folders, passed_over)) if args.recursive else args.folders

@@ -3,6 +3,7 @@
 from typing_extensions import TypedDict
 
 from lora_spec.config.adapter_pool import Adapter
+from lora_spec.config.base_profile import BaseProfileConfig
 from lora_spec.config.fields import PositiveCount, Seed, Text
 from lora_spec.config.gate import GateConfig
 from lora_spec.config.models import DistillationConfig, ShippedLayersSource
@@ -60,6 +61,13 @@ class DrafterSettings(TypedDict):
 
     source: ShippedLayersSource
     training: DistillationConfig
+
+
+class BaseProfileSettings(TypedDict):
+    """What is recorded of a base target, and which pair it is of."""
+
+    base_profile: BaseProfileConfig
+    context: PairNames
 
 
 class StudySettings(TypedDict):

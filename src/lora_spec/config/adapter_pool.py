@@ -62,6 +62,11 @@ class TrainedAdapter(_AdapterRow):
             raise ValueError("num_steps and learning_rate must be positive for an adapter that is trained")
         return self
 
+    def made_again(self) -> "TrainedAdapter":
+        """Return the row by which another target's counterpart is trained: the recipe, no folder, no hash."""
+        recipe = {key: getattr(self, key) for key in TrainedAdapter.model_fields}
+        return TrainedAdapter(**{**recipe, "source": "trained"})
+
 
 class ShippedAdapter(TrainedAdapter):
     """An adapter that the repository ships, with the recipe that made it."""
@@ -105,6 +110,20 @@ class HubAdapter(_AdapterRow):
 Adapter = TrainedAdapter | ShippedAdapter | HubAdapter | ScaledAdapter | RandomAdapter
 
 
+class ConfirmPoolConfig(ConfigModel):
+    """How many adapters are made again, by their rows, on the pair ``confirm`` of ``models.yaml``, and which."""
+
+    num_worst: PositiveCount = Field(description="Adapters of least predicted acceptance length.")
+    num_best: PositiveCount = Field(description="Adapters of most predicted acceptance length.")
+    num_random: Count = Field(description="Adapters drawn from all others: extremes alone would flatter a correlation.")
+    seed: Seed = Field(description="Seed of that draw.")
+
+    @property
+    def num_adapters(self) -> int:
+        """Return how many are confirmed."""
+        return self.num_worst + self.num_best + self.num_random
+
+
 class AdapterPoolConfig(ConfigModel):
     """The whole of ``adapter_pool.yaml``."""
 
@@ -113,6 +132,9 @@ class AdapterPoolConfig(ConfigModel):
     )
     pilot: tuple[str, ...] = Field(
         default=(), description="Adapters that are measured first, to see whether there is an effect at all; names."
+    )
+    confirm_pool: ConfirmPoolConfig | None = Field(
+        default=None, description="Which adapters are confirmed on a second pair; null if none."
     )
 
     @model_validator(mode="after")
@@ -147,6 +169,15 @@ class AdapterPoolConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _enough_can_be_confirmed(self) -> "AdapterPoolConfig":
+        if self.confirm_pool is not None and self.confirm_pool.num_adapters > len(self.remade):
+            raise ValueError(
+                f"confirm_pool asks for {self.confirm_pool.num_adapters} adapters, and {len(self.remade)} of this pool "
+                "have a recipe and are no control; ask for fewer"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _pilot_is_of_the_pool(self) -> "AdapterPoolConfig":
         strangers = [name for name in self.pilot if name not in self.names]
         if strangers:
@@ -159,6 +190,12 @@ class AdapterPoolConfig(ConfigModel):
     def names(self) -> tuple[str, ...]:
         """Return the adapters' names in file order."""
         return tuple(row.name for row in self.adapters)
+
+    @property
+    def remade(self) -> tuple[str, ...]:
+        """Return the adapters that can be made again for another target: those of a recipe that are no control."""
+        rows = (row for row in self.adapters if isinstance(row, TrainedAdapter))
+        return tuple(row.name for row in rows if row.stratum != "control")
 
     @property
     def domains(self) -> tuple[str, ...]:

@@ -99,6 +99,34 @@ def _check_drafters(tier: "Tier") -> str | None:
     return None
 
 
+def _check_base_profile(tier: "Tier") -> str | None:
+    profile, fit = tier.models.base_profile, tier.prompts.find("common", "fit")
+    if profile is None:
+        if tier.gate.predictor.mode == "checkpoint_base":
+            return "gate.yaml predictor.mode is checkpoint_base; models.yaml needs a base_profile block"
+        return None
+    if fit is None:
+        return "models.yaml has a base_profile, but prompts.yaml has no common set of role fit to read; add one"
+    if profile.num_prompts > fit.num_prompts or profile.max_tokens > fit.max_tokens:
+        return (
+            f"models.yaml base_profile reads {profile.num_prompts} prompts per domain to {profile.max_tokens} tokens; "
+            f"prompts.yaml common fit has {fit.num_prompts} to {fit.max_tokens}; lower the one or raise the other"
+        )
+    if profile.num_positions > profile.num_prompts * len(fit.sha256) * profile.max_tokens:
+        return f"models.yaml base_profile.num_positions {profile.num_positions}: more than its texts can hold; lower it"
+    return None
+
+
+def _check_confirm(tier: "Tier") -> str | None:
+    has_pair, has_pool = tier.models.confirm is not None, tier.adapter_pool.confirm_pool is not None
+    if has_pair != has_pool:
+        return (
+            f"models.yaml confirm is {'there' if has_pair else 'null'} and adapter_pool.yaml confirm_pool is "
+            f"{'there' if has_pool else 'null'}; a second pair and the adapters for it go together"
+        )
+    return None
+
+
 def _check_phase0_adapters(tier: "Tier") -> str | None:
     unknown = [name for name in tier.phase0_runtime.adapters.names if name not in tier.adapter_pool.names]
     if unknown:
@@ -153,6 +181,8 @@ _CHECKS = (
     _check_lengths,
     _check_batches,
     _check_drafters,
+    _check_base_profile,
+    _check_confirm,
     _check_phase0_adapters,
     _check_ranks,
     _check_prompt_hashes,

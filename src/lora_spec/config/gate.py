@@ -12,6 +12,7 @@ from lora_spec.config.fields import (
     Fraction,
     NumDraws,
     NumFolds,
+    NumPrompts,
     OpenFraction,
     Positive,
     PositiveCount,
@@ -60,8 +61,8 @@ class PredictorConfig(ConfigModel):
     model: Literal["elastic_net", "gam", "gradient_boosting"] = Field(
         description="Registered predictor that verdicts rest on; the others are fitted to be compared with it."
     )
-    mode: Literal["checkpoint_only", "checkpoint_meta"] = Field(
-        description="Column set that the predictor may see; these are the ones that the features hold."
+    mode: Literal["checkpoint_only", "checkpoint_base", "checkpoint_meta"] = Field(
+        description="Column set that the predictor may see; checkpoint_base needs a base_profile in models.yaml."
     )
     elastic_net: ElasticNetConfig = Field(description="Options of the elastic net.")
     gam: GamConfig = Field(description="Options of the additive model.")
@@ -105,6 +106,9 @@ class ComparisonConfig(ConfigModel):
     base_prompt_set: Literal["common", "own"] = Field(
         description="Prompts whose base acceptance fixes the load of 'the standing depth is a net loss'; the common "
         "ones are there before any adapter is."
+    )
+    num_calibration_prompts: NumPrompts = Field(
+        description="Prompts of the calibration probe that checkpoint_calib and the direct probe may see."
     )
     min_prevalence: OpenFraction = Field(
         description="With a smaller share of net losses no AUROC is given: a few adapters would make it."

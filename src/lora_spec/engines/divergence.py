@@ -15,35 +15,51 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def kl_divergence(log_p: "Tensor", log_q: "Tensor") -> "Tensor":
-    """Return KL(p || q) = sum p (log p - log q) in nats over the last axis, at least 0."""
+class Distribution:
+    """Next-token distributions, shape ``(num_positions, vocab_size)``: p and log p, since both are needed often.
+
+    Half precision is widened to float32, float64 is kept.
+    """
+
+    def __init__(self, logits: "Tensor") -> None:
+        import torch
+
+        wide = logits if logits.dtype == torch.float64 else logits.float()
+        self.log_p = torch.log_softmax(wide, dim=-1)
+        self.p = self.log_p.exp()
+
+    def entropy(self) -> "Tensor":
+        """Return H(p) = -sum p log p in nats."""
+        return -(self.p * self.log_p).sum(dim=-1)
+
+    def surprisal(self, token_ids: "Tensor") -> "Tensor":
+        """Return -log p of one token per position, in nats."""
+        return -self.log_p.gather(1, token_ids.unsqueeze(1)).squeeze(1)
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> "Tensor":
+    """Return KL(p || q) = sum p (log p - log q) in nats, at least 0."""
     # Rounding alone can take the sum below zero.
-    return (log_p.exp() * (log_p - log_q)).sum(dim=-1).clamp(min=0)
+    return (p.p * (p.log_p - q.log_p)).sum(dim=-1).clamp(min=0)
 
 
-def js_divergence(log_p: "Tensor", log_q: "Tensor") -> "Tensor":
-    """Return JS(p, q) = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats, in [0, ln 2]."""
-    gap = log_q - log_p
-    return ((_kl_to_middle(log_p, gap) + _kl_to_middle(log_q, -gap)) / 2).clamp(min=0, max=math.log(2))
+def js_divergence(p: Distribution, q: Distribution) -> "Tensor":
+    """Return JS(p, q) = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats, in [0, ln 2].
+
+    With x = log q - log p: log p - log m = ln 2 - softplus(x) and log q - log m = that + x, both exactly 0 where p = q.
+    """
+    from torch.nn.functional import softplus
+
+    gap = q.log_p - p.log_p
+    above_middle = math.log(2) - softplus(gap)
+    return ((p.p * above_middle + q.p * (above_middle + gap)).sum(dim=-1) / 2).clamp(min=0, max=math.log(2))
 
 
-def _kl_to_middle(log_p: "Tensor", gap: "Tensor") -> "Tensor":
-    """Return KL(p || (p + q) / 2) with gap = log q - log p: log p - log m = ln 2 - log(1 + q / p), 0 where p = q."""
+def overlap(p: Distribution, q: Distribution) -> "Tensor":
+    """Return sum min(p, q) = 1 - total variation, in [0, 1]."""
     import torch
 
-    return (log_p.exp() * (math.log(2) - torch.nn.functional.softplus(gap))).sum(dim=-1)
-
-
-def entropy(log_p: "Tensor") -> "Tensor":
-    """Return H(p) = -sum p log p in nats over the last axis."""
-    return -(log_p.exp() * log_p).sum(dim=-1)
-
-
-def overlap(log_p: "Tensor", log_q: "Tensor") -> "Tensor":
-    """Return sum min(p, q) = 1 - total variation over the last axis, in [0, 1]."""
-    import torch
-
-    return torch.minimum(log_p, log_q).exp().sum(dim=-1).clamp(max=1)
+    return torch.minimum(p.p, q.p).sum(dim=-1).clamp(max=1)
 
 
 def compare_readers(
@@ -54,37 +70,32 @@ def compare_readers(
     Parameters
     ----------
     adapted, base, drafter
-        Logits that each token was, or would have been, chosen from, shape ``(num_positions, vocab_size)``. Half
-        precision is widened to float32, float64 is kept. A drafter whose vocabulary is padded further is cut.
+        Logits that each token was, or would have been, chosen from, shape ``(num_positions, vocab_size)``. A drafter
+        whose vocabulary is padded further is cut.
     token_ids
         The text's own tokens, ``num_positions`` of them.
     """
     import torch
 
     vocab_size = min(logits.shape[-1] for logits in (adapted, base, drafter))
-    log_a, log_b, log_d = (_log_probs(logits[:, :vocab_size]) for logits in (adapted, base, drafter))
+    adapted, base, drafter = (logits[:, :vocab_size] for logits in (adapted, base, drafter))
+    a, b, d = readers = [Distribution(logits) for logits in (adapted, base, drafter)]
     said = torch.tensor(list(token_ids))
-    first_a, first_b, first_d = (logits[:, :vocab_size].argmax(dim=-1) for logits in (adapted, base, drafter))
+    # From the logits, as in replay: rounding of a logarithm could make a tie of two near ones.
+    first_a, first_b, first_d = (logits.argmax(dim=-1) for logits in (adapted, base, drafter))
     signals = {
-        "kl_base_nats": kl_divergence(log_a, log_b),
-        "js_base_nats": js_divergence(log_a, log_b),
-        "kl_drafter_nats": kl_divergence(log_a, log_d),
-        "js_drafter_nats": js_divergence(log_a, log_d),
-        "overlap_drafter": overlap(log_a, log_d),
-        "overlap_base_drafter": overlap(log_b, log_d),
+        "kl_base_nats": kl_divergence(a, b),
+        "js_base_nats": js_divergence(a, b),
+        "kl_drafter_nats": kl_divergence(a, d),
+        "js_drafter_nats": js_divergence(a, d),
+        "overlap_drafter": overlap(a, d),
+        "overlap_base_drafter": overlap(b, d),
         "is_adapted_first": first_a == said,
         "is_base_first": first_b == said,
         "is_drafter_first": first_d == said,
         "is_drafter_base_first": first_d == first_b,
     }
-    for name, log_p in (("adapted", log_a), ("base", log_b), ("drafter", log_d)):
-        signals[f"entropy_{name}_nats"] = entropy(log_p)
-        signals[f"surprisal_{name}_nats"] = -log_p.gather(1, said.unsqueeze(1)).squeeze(1)
+    for name, reader in zip(("adapted", "base", "drafter"), readers, strict=True):
+        signals[f"entropy_{name}_nats"] = reader.entropy()
+        signals[f"surprisal_{name}_nats"] = reader.surprisal(said)
     return {name: tuple(values.float().tolist()) for name, values in signals.items()}
-
-
-def _log_probs(logits: "Tensor") -> "Tensor":
-    import torch
-
-    wide = logits if logits.dtype == torch.float64 else logits.float()
-    return torch.log_softmax(wide, dim=-1)

@@ -12,7 +12,7 @@ from typing import Any
 from lora_spec.calibration_record import CalibrationPrompt, CalibrationRecord
 from lora_spec.errors import MeasurementError
 from lora_spec.features.columns import CALIBRATED_DEPTHS, CheckpointCalibColumns
-from lora_spec.joins import check_same_weights
+from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.records import AcceptanceCounts
 
 KL_FLOOR_NATS = 1e-4
@@ -37,6 +37,24 @@ def with_calibration(features: Mapping[str, Any], record: CalibrationRecord, num
     check_same_weights(record.adapter, weights)
     columns = calibration_columns(record, num_prompts)
     return {**features, "columns": {**features["columns"], "checkpoint_calib": dict(columns.values)}}
+
+
+def with_calibrations(
+    features: Sequence[Mapping[str, Any]], records: Sequence[CalibrationRecord], num_prompts: int
+) -> list[Mapping[str, Any]]:
+    """Return features payloads, each with the columns of its adapter's probe; one without a probe stays as it is.
+
+    Raises
+    ------
+    ResultError
+        An adapter was probed twice; otherwise as :func:`with_calibration`.
+    """
+    by_name = by_adapter(records, lambda record: record.adapter, what="calibration records")
+    names = [item["adapter"]["name"] for item in features]
+    return [
+        with_calibration(item, by_name[name], num_prompts) if name in by_name else item
+        for name, item in zip(names, features, strict=True)
+    ]
 
 
 def calibration_columns(record: CalibrationRecord, num_prompts: int) -> CheckpointCalibColumns:

@@ -16,6 +16,8 @@ _SPECTRAL = ("stable_rank", "effective_rank", "participation_ratio", "energy_top
 _PARTS = ("all", "attention", "mlp")
 CALIBRATED_DEPTHS = (1, 2, 3, 4)
 """Depths K at which a calibration probe's direct counts are columns."""
+BASE_FAMILIES = FAMILIES[:-1]
+"""Families that linear modules in layers are of: what a base profile can hold."""
 
 
 class ColumnError(LoraSpecError):
@@ -81,6 +83,36 @@ class CheckpointBaseColumns(ColumnValues):
         "base_input_overlap_mean",
         "base_output_overlap_mean",
         *(f"base_log_relative_fro_{third}" for third in THIRDS),
+    )
+
+
+class BaseMomentColumns(ColumnValues):
+    """Numbers of the update weighted by the second moments of what the base's modules read; no run per adapter."""
+
+    mode = "checkpoint_base"
+    names = (
+        "base_act_log_shift_total",
+        "base_act_log_relative_total",
+        "base_act_log_relative_largest",
+        "base_act_input_gain_mean",
+        *(f"base_act_log_relative_{third}" for third in THIRDS),
+        *(f"base_act_log_shift_{third}_{family}" for third in THIRDS for family in BASE_FAMILIES),
+    )
+
+
+class BaseMarginColumns(ColumnValues):
+    """Numbers of the first-order change of the base's margins at traced positions; no run per adapter."""
+
+    mode = "checkpoint_base"
+    names = (
+        "base_margin_flip_share",
+        "base_margin_flip_share_agreed",
+        "base_margin_predicted_agreement",
+        "base_margin_unsettled_share",
+        "base_margin_mean_change",
+        "base_margin_log_rms_change",
+        *(f"base_margin_ratio_{quantile}" for quantile in ("p10", "p50", "p90")),
+        *(f"base_margin_log_rms_change_{third}" for third in THIRDS),
     )
 
 

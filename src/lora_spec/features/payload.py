@@ -1,7 +1,7 @@
 """The ``features`` result: its payload, and reading it."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -26,6 +26,7 @@ class FeaturesPayload(TypedDict):
     codes: list[str]
     message: str
     columns: dict[str, dict[str, float]]
+    base_profile_sha256: NotRequired[str]
 
 
 def read_features(path: Path, *, tier: str | None = None) -> dict[str, Any]:

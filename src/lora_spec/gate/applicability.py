@@ -5,7 +5,7 @@ from typing import Any
 
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import ConfigError
-from lora_spec.features import AdapterFeatures
+from lora_spec.features import AdapterFeatures, BaseProfile
 from lora_spec.printing import printable
 
 Reason = tuple[str, str]
@@ -32,6 +32,29 @@ def check_same_pair(predictor: Mapping[str, Any], cost_model: CostModel) -> None
             raise ConfigError(
                 f"the predictor is for {role} {printable(expected)}, the cost model was timed with "
                 f"{printable(timed)}; give the cost model of the same pair"
+            )
+
+
+def check_profile(predictor: Mapping[str, Any], profile: BaseProfile | None) -> None:
+    """Refuse a predictor of mode ``checkpoint_base`` without a base profile, and a profile of another pair.
+
+    Raises
+    ------
+    ConfigError
+        The predictor needs what was not given, or what was given is of other models than it is about.
+    """
+    if profile is None:
+        if predictor["mode"] == "checkpoint_base":
+            raise ConfigError(
+                "the predictor looks at how an adapter meets its base; give the base profile that it was fitted with"
+            )
+        return
+    for key, role in (("target_model", "target"), ("draft_model", "drafter")):
+        recorded = profile.header[role]["name"]
+        if recorded != predictor[key]:
+            raise ConfigError(
+                f"the predictor is for {role} {printable(predictor[key])}, the base profile is of "
+                f"{printable(recorded)}; give the profile of the same pair"
             )
 
 

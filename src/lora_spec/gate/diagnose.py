@@ -8,8 +8,8 @@ from typing import Any
 from lora_spec.adapter import Inspection, inspect_adapter
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import AdapterError
-from lora_spec.features import AdapterFeatures, extract_features
-from lora_spec.gate.applicability import applicability_reasons, check_same_pair
+from lora_spec.features import AdapterFeatures, BaseProfile, extract_features
+from lora_spec.gate.applicability import applicability_reasons, check_profile, check_same_pair
 from lora_spec.gate.commitment import check_certified, commitment_of
 from lora_spec.gate.decide import abstain, decide
 from lora_spec.gate.settings import GateSettings
@@ -37,6 +37,7 @@ def diagnose(
     certificate: Result | None = None,
     settings: GateSettings | None = None,
     traffic_share: float | None = None,
+    profile: BaseProfile | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Verdict | Refusal:
     """Return the verdict on one adapter, or the inspection that refuses it.
@@ -50,6 +51,8 @@ def diagnose(
         is committed. None leaves that to the limits on the intervals.
     settings
         None takes the standing depth of the predictor and all depths that it knows, with default tolerances.
+    profile
+        The base's profile; a predictor of mode ``checkpoint_base`` needs the one that it was fitted with.
 
     Raises
     ------
@@ -58,6 +61,7 @@ def diagnose(
     """
     exported = predictor.payload
     check_exported(exported)
+    check_profile(exported, profile)
     model = None if cost_model is None else CostModel.from_dict(cost_model.payload)
     if model is not None:
         check_same_pair(exported, model)
@@ -67,7 +71,7 @@ def diagnose(
     smoke = _smoke_reasons(predictor, cost_model, certificate)
     common = {"predictor_sha256": sha256_of_json(exported), "provenance": provenance}
     try:
-        features = extract_features(adapter_dir)
+        features = extract_features(adapter_dir, profile=profile)
     except AdapterError:
         inspection = inspect_adapter(adapter_dir)
         if inspection.status != "abstain":

@@ -28,12 +28,16 @@ def probe_into(
         Tier and provenance, as of :func:`~lora_spec.results.write_table_result`.
     """
     names = [row["name"] for row in campaign.rows]
+    found: list[str] = []
 
     def is_done(name: str, inputs_sha256: str) -> bool:
-        return _inputs_of(state_dir / f"{name}.parquet") == inputs_sha256
+        is_there = _inputs_of(state_dir / f"{name}.parquet") == inputs_sha256
+        found.extend([name] * is_there)
+        return is_there
 
     probed = execute_calibration(campaign, folders, num_prompts=num_prompts, is_done=is_done)
-    for record, payload in with_progress(probed, total=len(names), doing="adapters probed", unit="adapter"):
+    shown = {"total": len(names), "doing": "adapters probed", "unit": "adapter"}
+    for record, payload in with_progress(probed, **shown, num_before=lambda: len(found)):
         path = state_dir / f"{record.adapter}.parquet"
         write_calibration(path, record, payload=payload, evidence="measured", **circumstances)
     for name in names:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
@@ -26,12 +26,24 @@ def _stream() -> Iterator[TextIO]:
             opened.close()
 
 
-def with_progress(items: Iterable[T], *, total: int, doing: str, unit: str) -> Iterator[T]:
-    """Yield the items and show how many are done and how long the rest will take, at most every ten seconds."""
+def with_progress(
+    items: Iterable[T], *, total: int, doing: str, unit: str, num_before: Callable[[], int] = lambda: 0
+) -> Iterator[T]:
+    """Yield the items and show how many are done and how long the rest will take, at most every ten seconds.
+
+    Parameters
+    ----------
+    num_before
+        How many of ``total`` an earlier run has done, asked once the first item is there; they took no time.
+    """
     from tqdm import tqdm
 
-    with _stream() as stream:
-        yield from tqdm(items, total=total, desc=doing, unit=unit, file=stream, mininterval=10, ncols=80)
+    with _stream() as stream, tqdm(total=total, desc=doing, unit=unit, file=stream, mininterval=10, ncols=80) as bar:
+        for index, item in enumerate(items):
+            if index == 0:
+                bar.n = bar.initial = num_before()
+            yield item
+            bar.update()
 
 
 def tell(line: str) -> None:

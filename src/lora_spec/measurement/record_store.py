@@ -22,11 +22,16 @@ def collect_into(
     """
     names = [row["name"] for row in campaign.rows]
 
+    found: list[str] = []
+
     def is_done(name: str, inputs_sha256: str) -> bool:
-        return _inputs_of(state_dir / f"{name}.parquet") == inputs_sha256
+        is_there = _inputs_of(state_dir / f"{name}.parquet") == inputs_sha256
+        found.extend([name] * is_there)
+        return is_there
 
     measured = execute_campaign(campaign, folders, is_done=is_done)
-    for record, payload in with_progress(measured, total=len(names), doing="adapters measured", unit="adapter"):
+    shown = {"total": len(names), "doing": "adapters measured", "unit": "adapter"}
+    for record, payload in with_progress(measured, **shown, num_before=lambda: len(found)):
         path = state_dir / f"{record.adapter}.parquet"
         write_records(path, record, payload=payload, evidence="measured", **circumstances)
     for name in names:

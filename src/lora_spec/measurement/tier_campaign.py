@@ -39,6 +39,31 @@ def campaign_of(tier: Tier, *, names: Collection[str] | None = None, is_live: bo
     return confirmed_live(campaign) if is_live else campaign
 
 
+def confirm_campaign_of(tier: Tier, *, names: Collection[str]) -> Campaign:
+    """Return the campaign of some adapters' counterparts on the tier's second pair, same prompts and settings.
+
+    The second pair has no early drafter unless the config gives it one; it is then not replayed.
+
+    Raises
+    ------
+    ConfigError
+        The tier has no second pair, or a name is not in the pool or cannot be made again.
+    """
+    pair = tier.models.confirm
+    if pair is None:
+        raise ConfigError(f"{tier.path_of('models')}: confirm is null; name a second pair to confirm on")
+    if strange := sorted(set(names) & set(tier.adapter_pool.names) - set(tier.adapter_pool.remade)):
+        raise ConfigError(
+            f"{tier.path_of('adapter_pool')}: {strange[0]!r} has no recipe for another target, or is a control"
+        )
+    campaign = campaign_of(tier, names=names)
+    rows = tuple(tier.adapter_pool.find(row["name"]).made_again().to_dict() for row in campaign.rows)
+    counting = campaign.phase1["counting"]
+    drafters = [name for name in counting["drafters"] if name != "early" or pair.early_drafter is not None]
+    phase1 = {**campaign.phase1, "counting": {**counting, "drafters": drafters}}
+    return replace(campaign, rows=rows, phase1=phase1, pair=pair.to_dict())
+
+
 def confirmed_live(campaign: Campaign) -> Campaign:
     """Return the same campaign with LoRA on and live counters, on the first prompts of every adapter's own traffic."""
     counting = {**campaign.phase1["counting"], "weights": "lora", "drafters": ["final"]}

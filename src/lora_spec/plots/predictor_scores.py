@@ -1,11 +1,12 @@
 """Figure 4: how well each predictor orders and separates adapters, by feature mode, with the nulls it must beat."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import shorten
@@ -28,6 +29,7 @@ from lora_spec.records import Mode
 _ROW_GAP = 1.0  # empty row above each group, where its heading stands
 _NULLS = "nulls"
 _CHANCE = {"spearman": 0.0, "auroc": 0.5}
+_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 6.5}
 _LIMITS = {"spearman": (-1.05, 1.05), "auroc": (-0.025, 1.025)}
 
 
@@ -49,8 +51,10 @@ def draw_predictor_scores(frame: pd.DataFrame, context: FigureContext) -> Figure
     left.tick_params(axis="y", length=0)
     right.tick_params(axis="y", length=0)
     _write_p_values(left, frame, rows)
-    left.set_xlabel("Spearman of guessed with measured acceptance length (-1 to 1)")
-    right.set_xlabel(f"AUROC of \N{LEFT DOUBLE QUOTATION MARK}{_asked(frame)}\N{RIGHT DOUBLE QUOTATION MARK} (0 to 1)")
+    left.set_title(f"guessed with measured acceptance length, K = {frame['num_speculative_tokens'].iloc[0]}", **_TITLE)
+    right.set_title(frame["question"].iloc[0], **_TITLE)
+    left.set_xlabel("Spearman (\N{MINUS SIGN}1 to 1)")
+    right.set_xlabel("AUROC (0 to 1)")
     legend_above(fig, _handles(frame), num_columns=4)
     add_footer(fig, context, _count(frame))
     return fig
@@ -90,6 +94,7 @@ def _draw_score(ax: Axes, part: pd.DataFrame, rows: dict[tuple[str, str], float]
         reason = part["unscored"].iloc[0] if score == "auroc" else None
         _write_reason(ax, "undefined" if reason is None or pd.isna(reason) else reason)
     ax.set_xlim(_LIMITS[score])
+    ax.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def _write_reason(ax: Axes, reason: str) -> None:
@@ -107,10 +112,6 @@ def _write_p_values(ax: Axes, frame: pd.DataFrame, rows: dict[tuple[str, str], f
         value = f"p {row.permutation_p:.3f}" if row.permutation_p >= 0.001 else "p <0.001"
         y = rows[row.predictor, _group(row.mode)]
         ax.text(1.01, y, value, transform=ax.get_yaxis_transform(), va="center", fontsize=6, color=INK)
-
-
-def _asked(frame: pd.DataFrame) -> str:
-    return frame["question"].iloc[0]
 
 
 def _handles(frame: pd.DataFrame) -> list[Line2D]:

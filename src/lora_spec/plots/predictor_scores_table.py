@@ -24,7 +24,7 @@ def predictor_scores_table(comparison: Mapping[str, Any], *, tier: str, setup: s
         "num_adapters": context["num_scored_adapters"],
         "num_sources": context["num_sources"],
         "num_speculative_tokens": context["num_speculative_tokens"],
-        "question": _question(comparison["net_loss"], context["num_speculative_tokens"]),
+        "question": _question(comparison["net_loss"], context),
         "unscored": comparison["net_loss"]["reason"],
     }
     rows = [{**row, **shared} for contender in comparison["contenders"] for row in _rows(contender)]
@@ -48,8 +48,11 @@ def _rows(contender: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _question(net_loss: Mapping[str, Any], depth: int) -> str:
+def _question(net_loss: Mapping[str, Any], context: Mapping[str, Any]) -> str:
+    depth, num_adapters = context["num_speculative_tokens"], context["num_scored_adapters"]
     if net_loss["load"] is None:
         return f"K={depth} is a net loss"
-    at = f"K={depth} is a net loss at batch {net_loss['load']['batch_size']}"
-    return f"{at}: {net_loss['prevalence']:.0%} of the adapters"
+    num_positive = round(net_loss["prevalence"] * num_adapters)
+    return (
+        f"K={depth} is a net loss at batch {net_loss['load']['batch_size']}: {num_positive} of {num_adapters} adapters"
+    )

@@ -15,12 +15,14 @@ from lora_spec.predictors.prediction import (
     predict,
     zero_update_estimate,
 )
+from lora_spec.predictors.prepared import PreparedPredictor, prepare
 from lora_spec.predictors.settings import fit_settings, variant_options
 
 __all__ = [
     "ColumnSet",
     "FitSettings",
     "FittedAndHeldOut",
+    "PreparedPredictor",
     "TrainingExample",
     "base_estimate",
     "column_set_of",
@@ -30,6 +32,7 @@ __all__ = [
     "is_training_adapter",
     "mismatch",
     "predict",
+    "prepare",
     "training_example",
     "variant_options",
     "zero_update_estimate",

@@ -3,7 +3,7 @@
 Everything else (folds, intervals, novelty, export) is the same for all and lives beside this file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,8 +42,12 @@ class FitSettings:
     range_margin: float = 0.25
 
 
+Logits = Callable[[Array], Array]
+"""From a row of standardised columns, shape ``(num_columns,)``, to logit r_k of each model, ``(num_models, depth)``."""
+
+
 class Variant(Protocol):
-    """One kind of model. ``fit`` may import heavy packages; ``logits`` needs numpy alone."""
+    """One kind of model. ``fit`` may import heavy packages; all else needs numpy alone."""
 
     def fit(self, x: Array, y: Array, *, sources: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fitted model as plain JSON data.
@@ -67,6 +71,9 @@ class Variant(Protocol):
 
     def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
         """Return logit r_k, shape ``(depth,)``, for one row of standardised columns, shape ``(num_columns,)``."""
+
+    def stacked(self, models: Sequence[Mapping[str, Any]]) -> Logits:
+        """Return :meth:`logits` of many fitted models at once: lists become arrays here and never again."""
 
     def used_columns(self, fitted: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return which columns have any effect, shape ``(num_columns,)``."""

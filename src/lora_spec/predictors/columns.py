@@ -33,6 +33,7 @@ class ColumnSet:
     mode: ClassVar[Mode]
     groups: ClassVar[tuple[str, ...]]
     prefixes: ClassVar[tuple[str, ...]] = ()
+    left_out: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         bad = sorted(name for name, value in self.values.items() if not _is_finite_number(value))
@@ -41,7 +42,7 @@ class ColumnSet:
                 f"{self.mode}: column {bad[0]!r} holds {self.values[bad[0]]!r} ({len(bad)} such columns); "
                 "a missing or non-finite feature cannot be predicted from: inspect the adapter"
             )
-        foreign = [p for p in _FOREIGN_PREFIXES if p not in self.prefixes]
+        foreign = [*(p for p in _FOREIGN_PREFIXES if p not in self.prefixes), *self.left_out]
         smuggled = sorted(name for name in self.values if name.startswith(tuple(foreign)))
         if smuggled:
             raise PredictorError(
@@ -67,8 +68,23 @@ class ColumnSet:
                 raise PredictorError(
                     f"{cls.mode}: column {twice[0]!r} stands in two groups; extract the features again"
                 )
-            values.update(columns[group])
+            values.update({k: v for k, v in columns[group].items() if not k.startswith(cls.left_out)})
         return cls(values)
+
+    @classmethod
+    def less_than(cls, columns: "ColumnSet") -> "ColumnSet":
+        """Return columns of the same mode without those that this set leaves out.
+
+        Raises
+        ------
+        PredictorError
+            They are of another mode.
+        """
+        if columns.mode != cls.mode:
+            raise PredictorError(
+                f"{cls.__name__} are of mode {cls.mode}, not {columns.mode}; give columns of that mode"
+            )
+        return cls({name: value for name, value in columns.values.items() if not name.startswith(cls.left_out)})
 
 
 class CheckpointOnlyColumns(ColumnSet):
@@ -84,6 +100,20 @@ class CheckpointBaseColumns(ColumnSet):
     mode = "checkpoint_base"
     groups = ("checkpoint_only", "checkpoint_base")
     prefixes = ("base_",)
+
+
+class BaseMomentsOnlyColumns(CheckpointBaseColumns):
+    """checkpoint_base without first-order margins: the step between tensors alone and all that the base gives."""
+
+    left_out = ("base_margin_",)
+
+
+BASE_ABLATION: dict[str, type[ColumnSet]] = {
+    "tensors": CheckpointOnlyColumns,
+    "moments": BaseMomentsOnlyColumns,
+    "margins": CheckpointBaseColumns,
+}
+"""What each step adds is what it is worth: tensors alone, with second moments, with first-order margins."""
 
 
 class CheckpointMetaColumns(ColumnSet):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.errors import PredictorError
+from lora_spec.predictors.base import Logits
 from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
@@ -114,8 +115,13 @@ class ElasticNetVariant:
 
     def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
         """Return intercept + coefficients . x per position."""
-        positions = fitted["positions"]
-        return np.array([p["intercept"] for p in positions]) + np.array([p["coefficients"] for p in positions]) @ x
+        return self.stacked([fitted])(x)[0]
+
+    def stacked(self, models: Sequence[Mapping[str, Any]]) -> Logits:
+        """Return the same of many models."""
+        intercepts = np.array([[p["intercept"] for p in model["positions"]] for model in models])
+        coefficients = np.array([[p["coefficients"] for p in model["positions"]] for model in models])
+        return lambda x: intercepts + coefficients @ x
 
     def used_columns(self, fitted: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return the columns with a coefficient at any position."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lora_spec.predictors.base import Logits
 from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
@@ -123,17 +124,48 @@ def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: GamOpti
         basis = _Basis.on(x[inside], y[inside], options)
         for place, penalty in enumerate(options.penalties):
             curves = _fit_curves(y[inside], basis, penalty)
-            errors[place] += sum(
-                (_evaluate(curves, row) - value) ** 2 for row, value in zip(x[outside], y[outside], strict=True)
-            )
+            evaluated = _Curves.of([curves])
+            guesses = np.array([curves["intercept"] + evaluated.sums(row, 1)[0] for row in x[outside]])
+            errors[place] += ((guesses - y[outside]) ** 2).sum()
     return options.penalties[int(np.argmin(errors))]
 
 
-def _evaluate(fitted: Mapping[str, Any], x: Array) -> float:
-    return fitted["intercept"] + sum(
-        float(np.interp(x[c["column"]], np.linspace(c["low"], c["high"], len(c["values"])), c["values"]))
-        for c in fitted["curves"]
-    )
+@dataclass(frozen=True)
+class _Curves:
+    """All curves of some positions: the position of each, its column, its range, its values on an even grid."""
+
+    places: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    low: Array
+    high: Array
+    values: Array
+
+    @classmethod
+    def of(cls, positions: Sequence[Mapping[str, Any]]) -> "_Curves":
+        curves = [(place, curve) for place, position in enumerate(positions) for curve in position["curves"]]
+        low, high = (np.array([curve[end] for _, curve in curves], dtype=np.float64) for end in ("low", "high"))
+        if np.any(low >= high):
+            raise ValueError("a curve has no range")
+        return cls(
+            places=np.array([place for place, _ in curves], dtype=np.intp),
+            columns=np.array([curve["column"] for _, curve in curves], dtype=np.intp),
+            low=low,
+            high=high,
+            values=np.array([curve["values"] for _, curve in curves], dtype=np.float64).reshape(
+                len(curves), -1 if curves else 0
+            ),
+        )
+
+    def sums(self, x: Array, num_positions: int) -> Array:
+        """Return the sum of each position's curves at ``x``: straight between grid points, level beyond the range."""
+        if not len(self.places):
+            return np.zeros(num_positions)
+        last = self.values.shape[1] - 1
+        along = last * np.clip((x[self.columns] - self.low) / (self.high - self.low), 0.0, 1.0)
+        left = np.minimum(along.astype(np.intp), last - 1)
+        rows, share = np.arange(len(left)), along - left
+        found = self.values[rows, left] * (1 - share) + self.values[rows, left + 1] * share
+        return np.bincount(self.places, weights=found, minlength=num_positions)
 
 
 class GamVariant:
@@ -151,7 +183,13 @@ class GamVariant:
 
     def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
         """Return intercept + sum of the curves at ``x`` per position."""
-        return np.array([_evaluate(position, x) for position in fitted["positions"]])
+        return self.stacked([fitted])(x)[0]
+
+    def stacked(self, models: Sequence[Mapping[str, Any]]) -> Logits:
+        """Return the same of many models."""
+        intercepts = np.array([[p["intercept"] for p in model["positions"]] for model in models])
+        curves = _Curves.of([position for model in models for position in model["positions"]])
+        return lambda x: intercepts + curves.sums(x, intercepts.size).reshape(intercepts.shape)
 
     def used_columns(self, fitted: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return the columns with a curve at any position."""

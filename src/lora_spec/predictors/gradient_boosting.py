@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lora_spec.predictors.base import Logits
 from lora_spec.predictors.positions import fit_positions, read_options, source_folds
 
 Array = NDArray[np.float64]
@@ -103,6 +104,47 @@ def _exported(model: Any, num_leaves: int) -> dict[str, Any]:
     return {"roots": roots, "depth": num_leaves - 1, **columns}
 
 
+@dataclass(frozen=True)
+class _Forest:
+    """The trees of some positions in one list of nodes; ``places`` tells the position of each root."""
+
+    places: NDArray[np.intp]
+    roots: NDArray[np.intp]
+    column: NDArray[np.intp]
+    threshold: Array
+    left: NDArray[np.intp]
+    right: NDArray[np.intp]
+    value: Array
+    depth: int
+
+    @classmethod
+    def of(cls, positions: Sequence[Mapping[str, Any]]) -> "_Forest":
+        starts = np.concatenate([[0], np.cumsum([len(trees["value"]) for trees in positions])])
+
+        def joined(name: str, kind: type, *, is_place: bool = False) -> NDArray[Any]:
+            shifts = starts if is_place else np.zeros_like(starts)
+            parts = [np.array(t[name], dtype=kind) + kind(s) for t, s in zip(positions, shifts, strict=False)]
+            return np.concatenate(parts)
+
+        return cls(
+            places=np.repeat(np.arange(len(positions)), [len(trees["roots"]) for trees in positions]),
+            roots=joined("roots", np.intp, is_place=True),
+            column=joined("column", np.intp),
+            threshold=joined("threshold", np.float64),
+            left=joined("left", np.intp, is_place=True),
+            right=joined("right", np.intp, is_place=True),
+            value=joined("value", np.float64),
+            depth=max(trees["depth"] for trees in positions),
+        )
+
+    def sums(self, x: Array, num_positions: int) -> Array:
+        """Return the sum of each position's leaves at ``x``; who has reached a leaf stays there."""
+        at = self.roots
+        for _ in range(self.depth):
+            at = np.where(x[self.column[at]] <= self.threshold[at], self.left[at], self.right[at])
+        return np.bincount(self.places, weights=self.value[at], minlength=num_positions)
+
+
 class GradientBoostingVariant:
     """See :class:`lora_spec.predictors.base.Variant`."""
 
@@ -121,7 +163,13 @@ class GradientBoostingVariant:
 
     def logits(self, fitted: Mapping[str, Any], x: Array) -> Array:
         """Return mean + sum over trees of the leaf that ``x`` falls into, per position; all trees walk at once."""
-        return np.array([p["mean"] + _walk(p["trees"], x) for p in fitted["positions"]])
+        return self.stacked([fitted])(x)[0]
+
+    def stacked(self, models: Sequence[Mapping[str, Any]]) -> Logits:
+        """Return the same of many models."""
+        means = np.array([[p["mean"] for p in model["positions"]] for model in models])
+        forest = _Forest.of([position["trees"] for model in models for position in model["positions"]])
+        return lambda x: means + forest.sums(x, means.size).reshape(means.shape)
 
     def used_columns(self, fitted: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return the columns on which any tree splits."""
@@ -131,11 +179,3 @@ class GradientBoostingVariant:
             is_split = np.array(trees["left"]) != np.arange(len(trees["left"]))
             used[np.array(trees["column"], dtype=int)[is_split]] = True
         return used
-
-
-def _walk(trees: Mapping[str, Any], x: Array) -> float:
-    column, left, right = (np.array(trees[name], dtype=int) for name in ("column", "left", "right"))
-    threshold, at = np.array(trees["threshold"]), np.array(trees["roots"], dtype=int)
-    for _ in range(trees["depth"]):
-        at = np.where(x[column[at]] <= threshold[at], left[at], right[at])
-    return float(np.array(trees["value"])[at].sum())

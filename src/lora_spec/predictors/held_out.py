@@ -7,7 +7,8 @@ from typing import Any
 from lora_spec.predictors.examples import TrainingExample, each_source_left_out
 from lora_spec.predictors.fitting import fit_predictor
 from lora_spec.predictors.joining import check_joined, examples_of, teaching_features
-from lora_spec.predictors.prediction import predict, zero_update_estimate
+from lora_spec.predictors.prediction import zero_update_estimate
+from lora_spec.predictors.prepared import prepare
 from lora_spec.predictors.settings import fit_settings, variant_options
 from lora_spec.provenance import sha256_of_json
 from lora_spec.records import AcceptanceRecord
@@ -85,6 +86,7 @@ def _held_out(examples: Sequence[TrainingExample], fit: Any) -> list[dict[str, A
     predictions = []
     for source, inside, outside in each_source_left_out(examples):
         fitted = fit(inside)
+        prepared = prepare(fitted)
         predictions += [
             {
                 "adapter": example.adapter,
@@ -92,7 +94,7 @@ def _held_out(examples: Sequence[TrainingExample], fit: Any) -> list[dict[str, A
                 "left_out": source,
                 "num_training_adapters": fitted["num_adapters"],
                 "predictor_sha256": sha256_of_json(fitted),
-                "estimate": predict(fitted, example.columns).to_dict(),
+                "estimate": prepared.predict(example.columns).to_dict(),
             }
             for example in outside
         ]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lora_spec.errors import PredictorError
+from lora_spec.errors import PredictorError, ResultError
 from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.predictors.examples import TrainingExample, training_example
 from lora_spec.records import AcceptanceRecord
@@ -17,12 +17,30 @@ def teaching_features(features: Sequence[Mapping[str, Any]]) -> list[Mapping[str
 
 
 def check_joined(features: Sequence[Mapping[str, Any]], records: Sequence[AcceptanceRecord]) -> None:
-    """Raise ResultError where an adapter stands twice, or its features and its counts are of different weights."""
+    """Raise ResultError where an adapter stands twice, its features and its counts are of different weights, or
+    features are of different base profiles.
+    """
+    check_one_profile(features)
     by_name = by_adapter(records, lambda record: record.adapter, what="acceptance records")
     for name, item in by_adapter(features, lambda item: item["adapter"]["name"], what="features").items():
         if name in by_name:
             weights = {"features": item["adapter"]["weights_sha256"], "counts": by_name[name].adapter_sha256}
             check_same_weights(name, weights)
+
+
+def check_one_profile(features: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ResultError where features were taken with different base profiles: their columns do not compare."""
+    first: tuple[str, str] | None = None
+    for item in features:
+        name, profile = item["adapter"]["name"], item.get("base_profile_sha256")
+        if profile is None:
+            continue
+        if first is not None and profile != first[1]:
+            raise ResultError(
+                f"adapter {name!r}: its features were taken with base profile {profile[:12]}, those of {first[0]!r} "
+                f"with {first[1][:12]}; extract the features of both with one profile"
+            )
+        first = first or (name, profile)
 
 
 def examples_of(

@@ -26,13 +26,14 @@ def zero_adapter(target_dir: Path, row: AdapterRecipe, out_dir: Path, *, base_mo
     """
     import torch
     from peft import get_peft_model, get_peft_model_state_dict
-    from transformers import AutoConfig, LlamaForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     if row.stratum != "control":
         raise TrainingInputError(f"adapter row '{row.name}' is '{row.stratum}', not a control: train it instead")
     torch.manual_seed(row.seed)
     config = lora_config(row)
-    model = get_peft_model(LlamaForCausalLM(AutoConfig.from_pretrained(target_dir)), config)
+    bare = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(target_dir), dtype=torch.float32)
+    model = get_peft_model(bare, config)
     write_adapter(
         out_dir,
         tensors=get_peft_model_state_dict(model),

@@ -1,4 +1,4 @@
-"""A drafter: a few Llama layers and a final norm over the target's own, frozen, tied embeddings."""
+"""A drafter: a few of the target's layers and a final norm over the target's own, frozen, tied embeddings."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ _EMBEDDING = "model.embed_tokens.weight"
 
 def _empty_drafter(target_dir: Path, num_layers: int) -> Any:
     import torch
-    from transformers import AutoConfig, LlamaForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     config = AutoConfig.from_pretrained(target_dir)
     if not config.tie_word_embeddings:
@@ -25,14 +25,16 @@ def _empty_drafter(target_dir: Path, num_layers: int) -> Any:
             f"target {target_dir} has untied embeddings: a drafter shares one matrix for both ends"
         )
     config.num_hidden_layers = num_layers
+    if hasattr(config, "layer_types"):
+        config.layer_types = config.layer_types[:num_layers]
     config.dtype = torch.float32
-    return LlamaForCausalLM(config).float()
+    return AutoModelForCausalLM.from_config(config).float()
 
 
 def _load_target(target_dir: Path) -> dict[str, "torch.Tensor"]:
-    from transformers import LlamaForCausalLM
+    from transformers import AutoModelForCausalLM
 
-    return LlamaForCausalLM.from_pretrained(target_dir).state_dict()
+    return AutoModelForCausalLM.from_pretrained(target_dir).state_dict()
 
 
 def _load(drafter: Any, tensors: Mapping[str, "torch.Tensor"], *, origin: Path) -> None:
@@ -119,7 +121,7 @@ def _read_layers(path: Path, sha256: str | None) -> dict[str, "torch.Tensor"]:
 
 
 def assemble_drafter(target_dir: Path, layers_file: Path, out_dir: Path, *, sha256: str | None = None) -> Path:
-    """Write a plain HF Llama model from saved layers and the target's embeddings, and return ``out_dir``.
+    """Write a plain HF model from saved layers and the target's embeddings, and return ``out_dir``.
 
     vLLM loads it as ``draft_model``: same vocabulary, the target's tokenizer, as many layers as the file holds.
 

@@ -13,6 +13,7 @@ from lora_spec.training.adapter_files import config_json, lora_config, write_ada
 from lora_spec.training.batches import Batch, EncodedPair, encode_pair, shuffled_batches
 from lora_spec.training.domains import Example, find_domain
 from lora_spec.training.own_answers import OwnAnswers
+from lora_spec.training.quick import quick_autocast, quick_dtype
 from lora_spec.training.recipe import AdapterRecipe
 from lora_spec.training.task_score import TaskScore, answer_logits, score_task
 
@@ -53,16 +54,6 @@ def _repeatable(seed: int, num_threads: int) -> Iterator[None]:
         torch.set_num_threads(num_threads_before)
 
 
-def quick_dtype() -> Any:
-    """Return the type to multiply matrices in: bfloat16 where the processor has AMX tiles for it, else float32.
-
-    On an x86 processor with AVX-512 but no AMX, float32 was twice as fast (docs/LOG.md, 2026-11-30).
-    """
-    import torch
-
-    return torch.bfloat16 if torch.cpu._is_amx_tile_supported() else torch.float32
-
-
 def _relative_rate(step: int, num_steps: int) -> float:
     num_warmup = max(1, round(_WARMUP_SHARE * num_steps))
     return min((step + 1) / num_warmup, (num_steps - step) / max(1, num_steps - num_warmup))
@@ -82,7 +73,7 @@ def _parameter_groups(model: Any, row: AdapterRecipe) -> list[dict[str, Any]]:
     ]
 
 
-def _fit(model: Any, batches: Iterator[Batch], row: AdapterRecipe, *, dtype: Any) -> list[float]:
+def _fit(model: Any, batches: Iterator[Batch], row: AdapterRecipe) -> list[float]:
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -91,7 +82,7 @@ def _fit(model: Any, batches: Iterator[Batch], row: AdapterRecipe, *, dtype: Any
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _relative_rate(step, row.num_steps))
     losses = []
     for batch in batches:
-        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+        with quick_autocast():
             loss = cross_entropy(answer_logits(model.get_base_model(), batch), batch.labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, _MAX_GRADIENT_NORM)
@@ -127,8 +118,8 @@ def train_lora(
 ) -> TrainedAdapter:
     """Train the adapter of one row with the loss on the answers alone, and write it to ``out_dir``.
 
-    Weights are float32, multiplied in :func:`quick_dtype`; the adapter is stored in bf16. Each training pair is seen
-    once.
+    Weights are float32, multiplied in :func:`~lora_spec.training.quick.quick_dtype`; the adapter is stored in bf16.
+    Each training pair is seen once.
 
     Parameters
     ----------
@@ -148,7 +139,7 @@ def train_lora(
     """
     import torch
     from peft import get_peft_model, get_peft_model_state_dict
-    from transformers import AutoTokenizer, LlamaForCausalLM
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     domain = _checked_domain(row)
     num_pairs = row.num_steps * row.batch_size
@@ -161,14 +152,14 @@ def train_lora(
     def encode(examples: Sequence[Example]) -> list[EncodedPair]:
         return [encode_pair(example, tokenizer=tokenizer, max_tokens=max_tokens) for example in examples]
 
-    encoded, encoded_held_out, dtype = encode(pairs), encode(held_out), quick_dtype()
+    encoded, encoded_held_out = encode(pairs), encode(held_out)
     with _repeatable(row.seed, num_threads):
-        base = LlamaForCausalLM.from_pretrained(target_dir, dtype=torch.float32)
+        base = AutoModelForCausalLM.from_pretrained(target_dir, dtype=torch.float32)
         config = lora_config(row)
         model = get_peft_model(base, config)
         before = score_task(base, encoded_held_out, batch_size=row.batch_size, pad_token_id=pad)
         batches = shuffled_batches(encoded, batch_size=row.batch_size, seed=row.seed, pad_token_id=pad)
-        losses = _fit(model, batches, row, dtype=dtype)
+        losses = _fit(model, batches, row)
         after = score_task(base, encoded_held_out, batch_size=row.batch_size, pad_token_id=pad)
         tensors = get_peft_model_state_dict(model)
     recipe = {
@@ -178,7 +169,7 @@ def train_lora(
         "training_pairs_sha256": sha256_of_json([[pair.prompt, pair.answer] for pair in pairs]),
         "max_tokens": max_tokens,
         "num_threads": num_threads,
-        "compute_dtype": str(dtype).removeprefix("torch."),
+        "compute_dtype": str(quick_dtype()).removeprefix("torch."),
         "versions": {name: metadata.version(name) for name in ("torch", "transformers", "peft")},
         "loss_nats_first_step": losses[0],
         "loss_nats_last_step": losses[-1],

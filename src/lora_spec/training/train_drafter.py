@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import LlamaForCausalLM
+from transformers import AutoModelForCausalLM
 
 from lora_spec.engines.verify_steps import accepted_per_step
 from lora_spec.errors import TrainingError
@@ -17,10 +17,13 @@ from lora_spec.records import AcceptanceCounts
 from lora_spec.training.distill import DistillSettings, distil
 from lora_spec.training.drafter import init_drafter, save_drafter_layers
 from lora_spec.training.own_trajectories import HELDOUT_STEM, planned_shards
+from lora_spec.training.quick import quick_autocast, quick_dtype
 from lora_spec.training.trajectories import read_shard
 
 CURVE_DEPTH = 3
 """Depth of the acceptance length that the learning curve shows."""
+
+_DISTILLED = ("batch_tokens", "num_top_targets", "num_sampled_tokens")
 
 
 def train_drafter(
@@ -52,7 +55,7 @@ def train_drafter(
     trained = [item for path in shards if not path.name.startswith(HELDOUT_STEM) for item in read_shard(path)]
     torch.manual_seed(training["training_seed"])
     torch.set_num_threads(training["num_threads"])
-    target = LlamaForCausalLM.from_pretrained(target_dir, dtype=torch.bfloat16).eval().requires_grad_(False)
+    target = AutoModelForCausalLM.from_pretrained(target_dir, dtype=quick_dtype()).eval().requires_grad_(False)
     drafter = init_drafter(target_dir, layers=layers)
     state_dir.mkdir(parents=True, exist_ok=True)
     early = state_dir / "early_layers.safetensors"
@@ -73,27 +76,13 @@ def train_drafter(
         drafter,
         target,
         trained,
-        settings=_settings(training),
+        settings=DistillSettings.of_training(training, **{key: training[key] for key in _DISTILLED}),
         state_path=state_dir / "state.safetensors",
         on_save=follow,
     )
     shutil.copyfile(early, early_output)
     save_drafter_layers(drafter, output, metadata={"num_epochs": str(training["num_epochs"])})
     return curve
-
-
-def _settings(training: Mapping[str, Any]) -> DistillSettings:
-    return DistillSettings(
-        num_epochs=training["num_epochs"],
-        learning_rate=training["learning_rate"],
-        batch_tokens=training["batch_tokens"],
-        num_top_targets=training["num_top_targets"],
-        num_sampled_tokens=training["num_sampled_tokens"],
-        warmup_steps=training["num_warmup_steps"],
-        weight_decay=training["weight_decay"],
-        seed=training["training_seed"],
-        save_every_steps=training["save_every_steps"],
-    )
 
 
 @torch.no_grad()
@@ -105,7 +94,7 @@ def held_out_acceptance(drafter: Any, heldout: Sequence[tuple[np.ndarray, int]])
     counts, num_agreeing, num_tokens = AcceptanceCounts.zero(CURVE_DEPTH), 0, 0
     for token_ids, num_prompt_tokens in heldout:
         ids = torch.from_numpy(token_ids.astype(np.int64))
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with quick_autocast():
             logits = drafter(input_ids=ids[None], use_cache=False).logits[0]
         matches = (logits.argmax(-1)[num_prompt_tokens - 1 : -1] == ids[num_prompt_tokens:]).numpy()
         padded = np.concatenate([matches, np.zeros(CURVE_DEPTH, dtype=bool)])

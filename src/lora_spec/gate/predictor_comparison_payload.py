@@ -1,12 +1,12 @@
 """The ``predictor_comparison`` result: what it holds, and reading it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
 from lora_spec.gate.net_loss import FixedLoad
-from lora_spec.predictors.comparison import HeldOutGuess
+from lora_spec.predictors.held_out_comparison import HeldOutGuess
 from lora_spec.records import Interval, Mode
 from lora_spec.results import Result
 from lora_spec.typed import AdapterName, read_typed_result
@@ -49,6 +49,15 @@ class DifferencePayload(TypedDict):
     difference: Interval | None
 
 
+class AblationPayload(TypedDict):
+    """One step of what a base profile gives a predictor; ``gain`` is over the step before, on the same draws."""
+
+    predictor: str
+    step: Literal["tensors", "moments", "margins"]
+    spearman: Interval | None
+    gain: Interval | None
+
+
 class AdapterPayload(TypedDict):
     """The truth of an adapter; ``is_scored`` tells whether it counts in the scores."""
 
@@ -63,12 +72,13 @@ class AdapterPayload(TypedDict):
 
 
 class ComparisonPayload(TypedDict):
-    """What :func:`lora_spec.gate.comparison.compare_predictors` gives."""
+    """What :func:`lora_spec.gate.predictor_comparison.compare_predictors` gives."""
 
     context: dict[str, Any]
     net_loss: NetLossPayload
     contenders: list[ContenderPayload]
     differences: list[DifferencePayload]
+    base_ablation: list[AblationPayload]
     adapters: list[AdapterPayload]
     lacking_modes: dict[str, str]
 

@@ -29,8 +29,10 @@ from lora_spec.evaluation import (
 )
 from lora_spec.gate.net_loss import Question, ask, base_counts, fix_load
 from lora_spec.gate.settings import gate_settings
-from lora_spec.predictors.comparison import Contender, HeldOutComparison, compare_held_out, measured_mismatch
+from lora_spec.predictors.columns import BASE_ABLATION
 from lora_spec.predictors.examples import TrainingExample
+from lora_spec.predictors.held_out_comparison import Contender, HeldOutComparison, compare_held_out, measured_mismatch
+from lora_spec.predictors.joining import teaching_features
 from lora_spec.records import AcceptanceRecord
 
 Array = NDArray[np.float64]
@@ -99,9 +101,9 @@ def compare_predictors(
     ResultError
         What is joined does not belong together, or base counts are missing.
     """
+    _check_enough(features, sources, scored, gate["comparison"]["min_sources"])
     found = compare_held_out(features, records, gate=gate, sources=sources, prompt_set=_PROMPT_SET)
     examples = tuple(example for example in found.examples if example.adapter in set(scored))
-    _check_enough(examples, gate["comparison"]["min_sources"])
     question = _question(examples, records, cost_model, gate)
     truth = _truth(examples, question, gate)
     resampled = {_key(contender): _resample(contender, truth) for contender in found.contenders}
@@ -114,6 +116,7 @@ def compare_predictors(
         },
         "contenders": [_scores(contender, resampled[_key(contender)], truth, gate) for contender in found.contenders],
         "differences": _differences(found.contenders, resampled, gate["level"]),
+        "base_ablation": _ablation(found, resampled, truth, gate["level"]),
         "adapters": _adapters(found, truth, question, gate["standing_num_speculative_tokens"]),
         "lacking_modes": dict(found.lacking),
     }
@@ -123,11 +126,14 @@ def _key(contender: Contender) -> tuple[str, str | None]:
     return contender.predictor, contender.mode
 
 
-def _check_enough(examples: Sequence[TrainingExample], min_sources: int) -> None:
-    num_sources = len({example.source for example in examples})
-    if num_sources < min_sources:
+def _check_enough(
+    features: Sequence[Mapping[str, Any]], sources: Mapping[str, str], scored: Sequence[str], min_sources: int
+) -> None:
+    names = {item["adapter"]["name"] for item in teaching_features(features)} & set(scored)
+    found = {sources[name] for name in names if name in sources}
+    if len(found) < min_sources:
         raise PredictorError(
-            f"{len(examples)} separately trained adapters of {num_sources} sources: comparing predictors needs "
+            f"{len(names)} separately trained adapters of {len(found)} sources: comparing predictors needs "
             f"{min_sources} sources (comparison.min_sources in gate.yaml); measure more"
         )
 
@@ -247,10 +253,30 @@ def _differences(
     return found
 
 
+def _ablation(
+    found: HeldOutComparison,
+    resampled: Mapping[tuple[str, str | None], Mapping[str, Resampled]],
+    truth: ScoredAdapters,
+    level: float,
+) -> list[dict[str, Any]]:
+    """Return Spearman of each predictor step by step, as the base profile gives it more, and what each step gains."""
+    rows = []
+    for middle in found.with_moments:
+        name = middle.predictor
+        tensors, margins = (resampled[name, kind.mode] for kind in (BASE_ABLATION["tensors"], BASE_ABLATION["margins"]))
+        before = None
+        for step, scores in (("tensors", tensors), ("moments", _resample(middle, truth)), ("margins", margins)):
+            now = scores["spearman"]
+            gain = None if before is None else _as_dict(now.minus(before), level)
+            rows.append({"predictor": name, "step": step, "spearman": _as_dict(now, level), "gain": gain})
+            before = now
+    return rows
+
+
 def _context(
     found: HeldOutComparison, truth: ScoredAdapters, scored: Sequence[str], gate: Mapping[str, Any]
 ) -> dict[str, Any]:
-    rule = gate["comparison"]
+    rule, sees_probes = gate["comparison"], "checkpoint_calib" not in found.lacking
     return {
         "prompt_set": _PROMPT_SET,
         "num_speculative_tokens": gate["standing_num_speculative_tokens"],
@@ -258,6 +284,7 @@ def _context(
         "num_scored_adapters": len(truth.examples),
         "num_sources": len(set(truth.sources)),
         "num_teaching_adapters": len(found.examples),
+        "num_calibration_prompts": rule["num_calibration_prompts"] if sees_probes else None,
         "num_bootstrap_draws": rule["num_bootstrap_draws"],
         "num_permutations": rule["num_permutations"],
         "not_scored": sorted(set(scored) - set(truth.names)),

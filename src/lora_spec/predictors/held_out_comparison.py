@@ -7,13 +7,13 @@ say. Only points are guessed: intervals would fit every fold's folds again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors import acceptance_algebra as algebra
 from lora_spec.predictors.base import Variant
-from lora_spec.predictors.columns import COLUMN_SETS
+from lora_spec.predictors.columns import BASE_ABLATION, COLUMN_SETS, CheckpointBaseColumns
 from lora_spec.predictors.examples import TrainingExample, each_source_left_out
 from lora_spec.predictors.joining import check_joined, examples_of, teaching_features
 from lora_spec.predictors.nulls.base import Null
@@ -62,11 +62,16 @@ class Contender:
 
 @dataclass(frozen=True)
 class HeldOutComparison:
-    """All contenders, the adapters with their truth in the order given, and the modes that the features lack."""
+    """All contenders, the adapters with their truth in the order given, and the modes that the features lack.
+
+    ``with_moments`` holds every predictor on checkpoint_base without its margins, the middle step of the ablation
+    (:data:`~lora_spec.predictors.columns.BASE_ABLATION`); none where that mode is lacking.
+    """
 
     contenders: tuple[Contender, ...]
     examples: tuple[TrainingExample, ...]
     lacking: Mapping[str, str]
+    with_moments: tuple[Contender, ...] = ()
 
 
 def compare_held_out(
@@ -104,7 +109,9 @@ def compare_held_out(
         for name, variant in variants.items()
     ]
     nulls = _contending_nulls(list(by_mode.values()), gate["standing_num_speculative_tokens"])
-    return HeldOutComparison((*contenders, *nulls), tuple(next(iter(by_mode.values()))), lacking)
+    examples = tuple(next(iter(by_mode.values())))
+    with_moments = _with_moments(by_mode.get(CheckpointBaseColumns.mode, ()), variants, gate)
+    return HeldOutComparison((*contenders, *nulls), examples, lacking, tuple(with_moments))
 
 
 def measured_mismatch(example: TrainingExample, depth: int) -> float | None:
@@ -145,6 +152,16 @@ def _contend(
             raise PredictorError(f"{name} in mode {mode} without source {source!r}: {err}") from err
     ordered = {example.adapter: guesses[example.adapter] for example in examples}
     return Contender(name, mode, f"the {mode} columns", orders_adapters=True, guesses=ordered)
+
+
+def _with_moments(
+    examples: Sequence[TrainingExample], variants: Mapping[str, Variant], gate: Mapping[str, Any]
+) -> Iterator[Contender]:
+    """Yield every variant on the columns of checkpoint_base less its first-order margins."""
+    kind = BASE_ABLATION["moments"]
+    lesser = [replace(example, columns=kind.less_than(example.columns)) for example in examples]
+    for name, variant in variants.items() if lesser else ():
+        yield replace(_contend(name, variant, kind.mode, lesser, gate), sees="tensors and second moments")
 
 
 def _guesses(

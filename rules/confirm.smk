@@ -1,0 +1,303 @@
+"""The second pair: its models, the adapters made again for it, and how findings move there."""
+
+CONFIRM = TIER.models.confirm
+CONFIRM_RECORDS = f"{RECORDS}/confirm"
+
+
+def confirm_target():
+    """Return the second target's folder: shipped, trained by this run, or put where the hub's models belong."""
+    target = CONFIRM.target
+    if target.source.kind == "hub":
+        return f"resources/hub/{target.source.repo}"
+    is_shipped = target.source.sha256 is not None and not target.retrain
+    return target.source.path if is_shipped else f"results/{RUN}/confirm/models/target"
+
+
+def hub_source_of(wildcards):
+    """Return repository and revision of a model below resources/hub, as JSON."""
+    sources = [CONFIRM.target.source, CONFIRM.drafter.source]
+    repo = f"{wildcards.owner}/{wildcards.repo}"
+    return as_json(next(s for s in sources if s.kind == "hub" and s.repo == repo))
+
+
+def confirm_plan(wildcards):
+    """Return the plan that says which adapters are confirmed: made by this run, or shipped with their records."""
+    if MEASUREMENTS == "shipped":
+        return f"{CONFIRM_RECORDS}/plan.json"
+    return checkpoints.phase2_confirm_plan.get(run=RUN).output[0]
+
+
+def confirmed(wildcards):
+    """Return the adapters that the plan names; Snakemake asks again once there is a plan."""
+    plan = json.loads(Path(confirm_plan(wildcards)).read_text())
+    return [item["adapter"] for item in plan["payload"]["chosen"]]
+
+
+def confirmed_dirs(wildcards):
+    """Return the folders of the adapters made again for the second target."""
+    return [f"results/{RUN}/confirm/adapters/{name}" for name in confirmed(wildcards)]
+
+
+def confirmed_pairs(wildcards):
+    """Return NAME=FOLDER for them."""
+    return [f"{Path(folder).name}={folder}" for folder in confirmed_dirs(wildcards)]
+
+
+def confirm_row_of(wildcards):
+    """Return the row by which an adapter is trained for the second target, as JSON."""
+    return as_json(TIER.adapter_pool.find(wildcards.adapter).made_again())
+
+
+def confirm_answers_of(wildcards):
+    """Return the second target's own answers where an adapter is trained on them."""
+    needed = needs_own_answers(wildcards.adapter)
+    return trajectories(CONFIRM, "confirm/") if needed else []
+
+
+IS_PADDED = CONFIRM.drafter.source.kind == "hub"
+
+
+def confirm_drafter():
+    """Return the second drafter's folder: one from the hub with its vocabulary padded, or one put together here."""
+    return (
+        f"results/{RUN}/confirm/models/{'padded_drafter' if IS_PADDED else 'drafter'}"
+    )
+
+
+rule train_target:
+    """Train the second target on the text that the first one wrote (an hour; the model is shipped)."""
+    input:
+        teacher=f"results/{RUN}/models/target",
+        answers=trajectories(),
+    output:
+        model=directory("results/{run}/confirm/models/target"),
+        curve="results/{run}/confirm/models/target_curve.json",
+    log:
+        "logs/{run}/train_target.log",
+    benchmark:
+        "results/{run}/benchmarks/train_target.tsv"
+    threads: 1
+    resources:
+        mem_mb=3000,
+        runtime=240,
+    params:
+        tier=TIER.name,
+        python=SERVING_PYTHON,
+        code=code("train_target"),
+        settings=as_json(CONFIRM.target.training),
+        state="resources/target_state/{run}",
+    message:
+        "Training the second target (an hour)"
+    shell:
+        "{params.python:q} scripts/train_target.py --teacher {input.teacher:q} --answers {input.answers:q}"
+        " --settings {params.settings:q} --tier {params.tier:q} --state {params.state:q}"
+        " --output {output.model:q} --curve {output.curve:q} > {log:q} 2>&1"
+
+
+use rule generate_trajectories as generate_confirm_trajectories with:
+    input:
+        target=confirm_target(),
+    output:
+        directory("results/{run}/confirm/trajectories"),
+    log:
+        "logs/{run}/generate_confirm_trajectories.log",
+    params:
+        python=SERVING_PYTHON,
+        code=code("generate_trajectories"),
+        settings=as_json(CONFIRM.drafter.training),
+        engine=as_json(TIER.models.engine),
+        shards="resources/confirm_trajectories/{run}",
+    message:
+        "Generating the second target's own trajectories"
+
+
+use rule train_drafter as train_confirm_drafter with:
+    input:
+        target=confirm_target(),
+        trajectories=lambda wildcards: trajectories(CONFIRM, "confirm/"),
+    output:
+        layers="results/{run}/confirm/models/drafter_layers.safetensors",
+        early="results/{run}/confirm/models/drafter_early_layers.safetensors",
+        curve="results/{run}/confirm/models/drafter_curve.json",
+    log:
+        "logs/{run}/train_confirm_drafter.log",
+    benchmark:
+        "results/{run}/benchmarks/train_confirm_drafter.tsv"
+    params:
+        tier=TIER.name,
+        python=SERVING_PYTHON,
+        code=code("train_drafter"),
+        settings=chosen(CONFIRM.drafter, "source", "training"),
+        state="resources/confirm_drafter_state/{run}",
+    message:
+        "Distilling the second target's drafter"
+
+
+use rule assemble_drafter as assemble_confirm_drafter with:
+    input:
+        target=confirm_target(),
+        layers=layers_of(CONFIRM.drafter, "drafter_layers", "confirm/"),
+    output:
+        directory("results/{run}/confirm/models/drafter"),
+    log:
+        "logs/{run}/assemble_confirm_drafter.log",
+    params:
+        python=SERVING_PYTHON,
+        code=code("assemble_drafter"),
+        settings=as_json(CONFIRM.drafter.source),
+    message:
+        "Assembling the second target's drafter"
+
+
+rule fetch_hub_model:
+    """Download a model of the hub at its immutable revision; none is fetched where that is null."""
+    output:
+        directory("resources/hub/{owner}/{repo}"),
+    log:
+        "logs/hub/{owner}/{repo}.log",
+    retries: 2
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=120,
+    params:
+        python=SERVING_PYTHON,
+        code=code("fetch_hub_model"),
+        settings=hub_source_of,
+    message:
+        "Downloading {wildcards.owner}/{wildcards.repo}"
+    shell:
+        "{params.python:q} scripts/fetch_hub_model.py --settings {params.settings:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule pad_drafter:
+    """Give a drafter from the hub as many tokens as its target has, or vLLM refuses the pair."""
+    input:
+        target=confirm_target(),
+        drafter=lambda wildcards: f"resources/hub/{CONFIRM.drafter.source.repo}",
+    output:
+        directory("results/{run}/confirm/models/padded_drafter"),
+    log:
+        "logs/{run}/pad_drafter.log",
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=20,
+    params:
+        python=SERVING_PYTHON,
+        code=code("pad_drafter"),
+    message:
+        "Padding the second drafter's vocabulary to its target's"
+    shell:
+        "{params.python:q} scripts/pad_drafter.py --target {input.target:q} --drafter {input.drafter:q}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
+checkpoint phase2_confirm_plan:
+    """Choose which adapters are confirmed, from predictions alone: the extremes, and a random part of the rest."""
+    input:
+        predictions="results/{run}/predictor/predictions.json",
+    output:
+        "results/{run}/confirm/plan.json",
+    log:
+        "logs/{run}/phase2_confirm_plan.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        python=analysis_python(),
+        code=code("phase2_confirm"),
+        rule=as_json(TIER.adapter_pool.confirm_pool),
+        config=TIER.path_of("phase1_measurement").relative_to(ROOT),
+    message:
+        "Choosing the adapters to confirm"
+    shell:
+        "{params.python:q} scripts/phase2_confirm.py --config {params.config:q} --predictions {input.predictions:q}"
+        " --output-dir results/{wildcards.run}/confirm > {log:q} 2>&1"
+
+
+use rule train_adapter as train_confirm_adapter with:
+    input:
+        target=confirm_target(),
+        answers=confirm_answers_of,
+        parent=[],
+    output:
+        directory("results/{run}/confirm/adapters/{adapter}"),
+    log:
+        "logs/{run}/train_confirm_adapter/{adapter}.log",
+    benchmark:
+        "results/{run}/benchmarks/train_confirm_adapter/{adapter}.tsv"
+    params:
+        python=SERVING_PYTHON,
+        code=code("train_adapter"),
+        row=confirm_row_of,
+        base_model_name=CONFIRM.target.name,
+        answers=lambda wildcards, input: flag("--answers", input.answers),
+        parent=[],
+    message:
+        "Making adapter {wildcards.adapter} for the second target"
+
+
+rule phase2_confirm:
+    """Measure predicted extremes and a random part of the rest on the second pair, resumable."""
+    input:
+        target=confirm_target(),
+        drafter=confirm_drafter(),
+        prompts=f"results/{RUN}/prompts.json",
+        predictions=f"results/{RUN}/predictor/predictions.json",
+        adapters=confirmed_dirs,
+    output:
+        directory("results/{run}/confirm/acceptance"),
+    log:
+        "logs/{run}/phase2_confirm.log",
+    benchmark:
+        "results/{run}/benchmarks/phase2_confirm.tsv"
+    threads: 2
+    resources:
+        mem_mb=7000,
+        runtime=120,
+        gpu=NUM_GPUS,
+    params:
+        python=SERVING_PYTHON,
+        preload=preloaded(),
+        code=code("phase2_confirm"),
+        adapters=confirmed_pairs,
+        counting=chosen(TIER.phase1_measurement, *COUNTING),
+        engine=as_json(TIER.models.engine),
+        config=TIER.path_of("phase1_measurement").relative_to(ROOT),
+    message:
+        "Measuring the chosen adapters on the second pair"
+    shell:
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/phase2_confirm.py --config {params.config:q} --execute"
+        " --predictions {input.predictions:q} --target {input.target:q} --drafter {input.drafter:q} --adapters {params.adapters:q}"
+        " --state resources/confirm_records/{wildcards.run} --output-dir {output:q} 3>&2 > {log:q} 2>&1"
+
+
+rule report_transfer:
+    """Report how predictions and measurements of the first pair stand to measurements on the second."""
+    input:
+        plan=confirm_plan,
+        records=f"{CONFIRM_RECORDS}/acceptance",
+        measured="results/{run}/measured.json",
+    output:
+        measured="results/{run}/confirm/measured.json",
+        transfer="results/{run}/confirm/transfer.json",
+    log:
+        "logs/{run}/report_transfer.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("report_transfer"),
+        settings=chosen(TIER.phase1_measurement, *ESTIMATING),
+        expected=as_json(expected_measurement(CONFIRM)),
+    message:
+        "Reporting how findings move to the second pair"
+    shell:
+        "{params.python:q} scripts/report_transfer.py --plan {input.plan:q} --records {input.records:q} --measured {input.measured:q}"
+        " --settings {params.settings:q} --expected {params.expected:q} --tier {params.tier:q}"
+        " --confirm-measured {output.measured:q} --output {output.transfer:q} > {log:q} 2>&1"
