@@ -12,6 +12,7 @@ PLANS = {
     "phase0_composability": "phase0/matrix.json",
     "phase0_vllm_runner": "phase0/vllm_plan.json",
     "phase1_collect": "phase1/plan.json",
+    "phase2_screen": "phase2_screen/plan.json",
     "calibration_probe": "calibration/plan.json",
 }
 
