@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from lora_spec.config import load_tier
+from lora_spec.config.effect_settings import effect_settings
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import code_digest
 from lora_spec.training.domains import find_domain
@@ -302,7 +303,7 @@ def setup_in_words():
     names = pair_names()
     own, common = TIER.prompts.own_evaluation, TIER.prompts.common_evaluation
     counted = {
-        "lora": "LoRA on",
+        "lora": "counts by replay of texts served with LoRA, times with LoRA on",
         "merged": "counts by replay of merged weights, times with LoRA on",
     }
     return (
@@ -392,26 +393,6 @@ def figure_name(wildcards):
 def table_of_figure(wildcards):
     """Return the table that a figure is drawn from."""
     return f"results/{wildcards.run}/tables/{FIGURES[wildcards.figure]}.csv"
-
-
-def effect_settings():
-    """Return the effect rule with what it is computed from, and the stratum of every adapter."""
-    phase1, gate = TIER.phase1_measurement, TIER.gate
-    wanted = {
-        **plain(phase1.effect_gate),
-        "num_speculative_tokens": gate.standing_num_speculative_tokens,
-        "candidate_depths": list(gate.candidate_depths),
-        **{
-            key: getattr(phase1, key)
-            for key in ("min_drafts", "level", "num_bootstrap_draws", "seed")
-        },
-    }
-    strata = {name: TIER.adapter_pool.find(name).stratum for name in ADAPTERS}
-    return {
-        "rule": wanted,
-        "strata": strata,
-        "live_depth": phase1.num_speculative_tokens,
-    }
 
 
 def live_records():

@@ -69,7 +69,7 @@ rule phase1_effect_gate:
         tier=TIER.name,
         python=analysis_python(),
         code=code("phase1_effect_gate"),
-        settings=as_json(effect_settings()),
+        settings=as_json(effect_settings(TIER, ADAPTERS)),
     message:
         "Judging the effect of adapters on acceptance"
     shell:

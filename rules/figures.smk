@@ -44,7 +44,8 @@ rule join_tables:
 rule plot_figure:
     """Draw one figure from its table."""
     input:
-        table_of_figure,
+        table=table_of_figure,
+        captions="report/figure.rst",
     output:
         pdf="results/{run}/figures/{figure}.pdf",
         png=report(
@@ -54,6 +55,7 @@ rule plot_figure:
             labels={"figure": "{figure}"},
         ),
         csv="results/{run}/figures/{figure}.csv",
+        text="results/{run}/figures/{figure}.txt",
     log:
         "logs/{run}/plot_figure/{figure}.log",
     threads: 1
@@ -67,7 +69,7 @@ rule plot_figure:
     message:
         "Drawing {wildcards.figure}"
     shell:
-        "{params.python:q} scripts/plot_figure.py --table {input:q} --figure {params.figure:q}"
+        "{params.python:q} scripts/plot_figure.py --table {input.table:q} --figure {params.figure:q} --captions {input.captions:q}"
         " --output-dir results/{wildcards.run}/figures > {log:q} 2>&1"
 
 
@@ -107,7 +109,7 @@ rule figures:
             "results/{run}/figures/{figure}.{ext}",
             run=RUN,
             figure=drawn_figures(),
-            ext=("pdf", "png", "csv"),
+            ext=("pdf", "png", "csv", "txt"),
         ),
         expand("results/{run}/verdicts.html", run=RUN) if ADAPTERS else [],
         f"results/{RUN}/phase0/fallback_policy.json",

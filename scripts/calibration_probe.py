@@ -8,6 +8,7 @@ was stopped goes on with the first adapter whose record is not in --state.
 import argparse
 from pathlib import Path
 
+from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.output import tell
 from lora_spec.cli.script import existing_folder, named_path, run_script
 from lora_spec.config import tier_holding
@@ -24,19 +25,25 @@ def main(args: argparse.Namespace) -> None:
     tier = tier_holding(args.config, "phase1_measurement")
     campaign = campaign_of(tier, names=args.names)
     plan = plan_calibration(campaign, num_prompts=args.num_prompts)
+    output_dir = args.output_dir or by_hand(tier.name, "calibration")
     common = {"tier": tier.name, "provenance": collect_provenance(config=plan, seed=None)}
     if not args.execute:
-        path = args.output_dir / "plan.json"
+        path = output_dir / "plan.json"
         write_result(path, kind="calibration_plan", evidence="contract-only", payload=plan, **common)
         tell(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
         return
     folders = Folders(args.target, args.drafter, named_folders(args.adapters))
-    state = args.state or args.output_dir
-    probe_into(args.output_dir, campaign, folders, state_dir=state, num_prompts=args.num_prompts, **common)
+    state = args.state or output_dir
+    probe_into(output_dir, campaign, folders, state_dir=state, num_prompts=args.num_prompts, **common)
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--config", type=Path, required=True, help="phase1_measurement.yaml in its tier's folder")
+parser.add_argument(
+    "--config",
+    type=Path,
+    default=Path("configs/phase1_measurement.yaml"),
+    help="phase1_measurement.yaml in its tier's folder (default: %(default)s)",
+)
 parser.add_argument("--execute", action="store_true", help="start the engine and probe")
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
 parser.add_argument("--num-prompts", type=int, help="only the first N prompts of each adapter (default: all)")
@@ -44,7 +51,9 @@ parser.add_argument("--target", type=existing_folder, help="model folder of the 
 parser.add_argument("--drafter", type=existing_folder, help="model folder of the drafter")
 parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
 parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: the output)")
-parser.add_argument("--output-dir", type=Path, default=Path("results/calibration"), help="where plan or records go")
+parser.add_argument(
+    "--output-dir", type=Path, help="where plan or records go (default: results/TIER/by_hand/calibration)"
+)
 
 if __name__ == "__main__":
     run_script(parser, main)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lora_spec.cli.output import say
 from lora_spec.cli.script import EXIT_FAILED_RUN, run_script
-from lora_spec.plots.comparison import compare_verdicts
+from lora_spec.plots.comparison import compare_verdicts, describe_processors
 from lora_spec.plots.schemas import VERDICT_TABLE
 
 
@@ -14,6 +14,7 @@ def main(args: argparse.Namespace) -> None:
     """Run the script."""
     fresh, shipped = (VERDICT_TABLE.read_csv(Path("results") / run / "verdicts.csv") for run in args.runs)
     lines = compare_verdicts(fresh, shipped)
+    say(describe_processors(fresh, shipped))
     for line in lines:
         say(f"{'PASS' if line.is_equal else 'DIFF'}  {line.adapter:20} {line.text}")
     if not all(line.is_equal for line in lines):

@@ -7,6 +7,7 @@ Needs no engine.
 import argparse
 from pathlib import Path
 
+from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.script import run_script
 from lora_spec.config import tier_holding
 from lora_spec.measurement.composability.cells import enumerate_cells
@@ -23,6 +24,7 @@ def main(args: argparse.Namespace) -> None:
     """Run the script."""
     tier = tier_holding(args.config)
     config, path = tier.phase0_runtime, args.observations_json
+    folder = args.output_dir or by_hand(tier.name, "phase0")
     cells = enumerate_cells(config.axes, config.pruning)
     known = {cell.cell_id for cell in cells}
     seen = path and read_observations(path, known_ids=known, vllm_version=config.vllm_version, tier=tier.name)
@@ -37,12 +39,12 @@ def main(args: argparse.Namespace) -> None:
     matrix = {"vllm_version": config.vllm_version, "cells": rows, "cache_semantics": semantics}
     policy = {"vllm_version": config.vllm_version, **fallback_policy(rows, config.fallback_weights)}
     table = args.figure_table and csv_bytes(composability_table(rows, tier))
-    write_result(args.output_dir / "matrix.json", kind="composability_matrix", payload=matrix, **common)
-    write_bytes_atomically(args.output_dir / "matrix.csv", matrix_csv(rows))
-    write_result(args.output_dir / "fallback_policy.json", kind="fallback_policy", payload=policy, **common)
+    write_result(folder / "matrix.json", kind="composability_matrix", payload=matrix, **common)
+    write_bytes_atomically(folder / "matrix.csv", matrix_csv(rows))
+    write_result(folder / "fallback_policy.json", kind="fallback_policy", payload=policy, **common)
     if args.figure_table:
         write_bytes_atomically(args.figure_table, table)
-    print(f"{len(rows)} cells, {len(seen.cells) if seen else 0} measured: {args.output_dir}")
+    print(f"{len(rows)} cells, {len(seen.cells) if seen else 0} measured: {folder}")
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -53,7 +55,7 @@ parser.add_argument(
     help="phase0_runtime.yaml in its tier's folder (default: %(default)s)",
 )
 parser.add_argument("--observations-json", type=Path, help="what phase0_vllm_runner --execute measured")
-parser.add_argument("--output-dir", type=Path, required=True, help="where matrix and policy go")
+parser.add_argument("--output-dir", type=Path, help="where matrix and policy go (default: results/TIER/by_hand/phase0)")
 parser.add_argument("--figure-table", type=Path, help="also write the table of figure 1 here; needs observations")
 
 if __name__ == "__main__":

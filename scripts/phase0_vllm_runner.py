@@ -8,6 +8,7 @@ observations that are there already; it can be stopped and repeated.
 import argparse
 from pathlib import Path
 
+from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.script import named_path, run_script
 from lora_spec.config import tier_holding
 from lora_spec.measurement.composability.execute import execute_phase0, gather_inputs
@@ -23,8 +24,9 @@ def main(args: argparse.Namespace) -> None:
     tier = tier_holding(args.config)
     plan = plan_phase0(tier)
     config = {**plan.to_dict(), "phase0_runtime": plan.config.to_dict()}
+    output = args.output or by_hand(tier.name, "phase0") / "vllm_observations.json"
     if not args.execute:
-        path = args.output.with_name("vllm_plan.json")
+        path = output.with_name("vllm_plan.json")
         provenance = collect_provenance(config=config, seed=plan.config.seed)
         write_result(
             path,
@@ -40,7 +42,7 @@ def main(args: argparse.Namespace) -> None:
         return
     inputs = gather_inputs(plan, target=args.target, drafter=args.drafter, adapters=dict(args.adapters))
     ids = [cell.cell_id for cell in plan.cells]
-    store = ObservationStore(args.output, order=ids, vllm_version=plan.config.vllm_version, tier=tier.name)
+    store = ObservationStore(output, order=ids, vllm_version=plan.config.vllm_version, tier=tier.name)
     store.provenance = collect_provenance(config={**config, "sha256": dict(inputs.sha256)}, seed=plan.config.seed)
     execute_phase0(
         CellRunner(plan, inputs, store.folder),
@@ -52,7 +54,12 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--config", type=Path, required=True, help="phase0_runtime.yaml in its tier's folder")
+parser.add_argument(
+    "--config",
+    type=Path,
+    default=Path("configs/phase0_runtime.yaml"),
+    help="phase0_runtime.yaml in its tier's folder (default: %(default)s)",
+)
 parser.add_argument("--execute", action="store_true", help="start the engine and measure")
 parser.add_argument("--target", type=Path, help="model folder of the target")
 parser.add_argument("--drafter", type=Path, help="model folder of the drafter")
@@ -62,8 +69,7 @@ parser.add_argument("--again", action="store_true", help="also repeat what was m
 parser.add_argument(
     "--output",
     type=Path,
-    default=Path("results/phase0/vllm_observations.json"),
-    help="observations to write or merge into; the plan goes beside it",
+    help="observations to write or merge into; the plan goes beside it (default: in results/TIER/by_hand/phase0)",
 )
 
 if __name__ == "__main__":

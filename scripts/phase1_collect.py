@@ -19,7 +19,7 @@ def main(args: argparse.Namespace) -> None:
     plan_or_collect(args, tier, campaign_of(tier, names=args.names, is_live=args.live), plan_kind="phase1_plan")
 
 
-parser = campaign_parser(__doc__, output_dir="results/phase1")
+parser = campaign_parser(__doc__, step="phase1")
 parser.add_argument("--live", action="store_true", help="confirm a subset by live counters with LoRA on")
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
 

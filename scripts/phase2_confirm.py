@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> None:
     plan_or_collect(args, tier, campaign, plan_kind="phase2_confirm_plan", plan_extras=extras)
 
 
-parser = campaign_parser(__doc__, output_dir="results/phase2_confirm")
+parser = campaign_parser(__doc__, step="phase2_confirm")
 parser.add_argument("--predictions", type=Path, required=True, help="held-out predictions of the primary pair, JSON")
 
 if __name__ == "__main__":

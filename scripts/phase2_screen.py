@@ -7,7 +7,7 @@ Adapters that are measured already (a pilot's) are not measured again: name them
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.campaigns import campaign_parser, plan_or_collect
+from lora_spec.cli.campaigns import campaign_parser, output_dir_of, plan_or_collect
 from lora_spec.cli.script import run_script
 from lora_spec.config import tier_holding
 from lora_spec.measurement.screen_table import write_screen_table
@@ -19,11 +19,11 @@ def main(args: argparse.Namespace) -> None:
     tier = tier_holding(args.config, "phase1_measurement")
     campaign = campaign_of(tier, names=args.names)
     if plan_or_collect(args, tier, campaign, plan_kind="phase2_screen_plan"):
-        screened = [args.output_dir / f"{row['name']}.parquet" for row in campaign.rows]
-        write_screen_table(args.table or args.output_dir / "screen.json", [*args.measured, *screened], tier)
+        screened = [output_dir_of(args, tier) / f"{row['name']}.parquet" for row in campaign.rows]
+        write_screen_table(args.table or output_dir_of(args, tier) / "screen.json", [*args.measured, *screened], tier)
 
 
-parser = campaign_parser(__doc__, output_dir="results/phase2_screen")
+parser = campaign_parser(__doc__, step="phase2_screen")
 parser.add_argument("--names", nargs="*", help="only these adapters of the pool (default: all)")
 parser.add_argument("--measured", type=Path, nargs="*", default=[], help="records of adapters measured before")
 parser.add_argument("--table", type=Path, help="acceptance by position, JSON (default: screen.json beside the records)")

@@ -10,6 +10,7 @@ from lora_spec.config.models import EngineConfig
 from lora_spec.config.phase1_measurement import StepTimeConfig
 from lora_spec.measurement.campaign import named_folders
 from lora_spec.measurement.cost_profile import profile_cost
+from lora_spec.measurement.processor import cpu_features
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 
@@ -26,12 +27,14 @@ def main(args: argparse.Namespace) -> None:
         names={"target": args.pair["target_model"], "drafter": args.pair["draft_model"]},
         report=tell,
     )
+    provenance = collect_provenance(config=settings, seed=args.settings["seed"])
+    provenance["runtime"]["cpu_features"] = cpu_features()
     write_result(
         args.output,
         kind="step_time_cells",
         evidence="measured",
         tier=args.tier,
-        provenance=collect_provenance(config=settings, seed=args.settings["seed"]),
+        provenance=provenance,
         payload=payload,
     )
 

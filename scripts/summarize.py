@@ -16,7 +16,7 @@ def main(args: argparse.Namespace) -> None:
     say(verdict_table(VERDICT_TABLE.read_csv(folder / "verdicts.csv")))
     say("")
     for figure in sorted((folder / "figures").glob("*.pdf")):
-        say(f"figure    {figure}  (.png and its table .csv beside it)")
+        say(f"figure    {figure}  (beside it .png, its table .csv, its caption .txt)")
     for name, path in (
         ("verdicts", folder / "verdicts"),
         ("table", folder / "verdicts.html"),

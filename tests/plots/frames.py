@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lora_spec.plots.context import with_context
+from lora_spec.plots.statuses import STATUS_STYLES
 
 _SMALL = ("self-chat", "python-code", "french", "json-answers", "upper-case", "every-word-prefixed")
 _STRATA = ("benign", "moderate", "aggressive")
@@ -67,6 +68,9 @@ def composability(num_rows: int = 6, *, evidence: str = "measured") -> pd.DataFr
                 status = "conceptual" if method == "mtp" else _STATUSES[len(rows) % len(_STATUSES)]
                 num = 0 if status in ("unmeasured", "meaningless", "conceptual") else 1 + len(rows) % 12
                 worst = min(num, 1 + len(rows) % 3)
+                counts = {f"num_{name}": 0 for name in STATUS_STYLES} | {"num_works": num}
+                if num:
+                    counts |= {"num_works": num - worst, f"num_{status}": num if status == "works" else worst}
                 rows.append(
                     {
                         "method": method,
@@ -74,8 +78,8 @@ def composability(num_rows: int = 6, *, evidence: str = "measured") -> pd.DataFr
                         "axis": axis,
                         "value": value,
                         "status": status,
-                        "num_worst": worst,
                         "num_measured": num,
+                        **counts,
                     }
                 )
     return _context(pd.DataFrame(rows), evidence).assign(interval_level=None)
@@ -105,6 +109,7 @@ def paired_effect(num_adapters: int = 6, *, evidence: str = "measured") -> pd.Da
                     "num_prompts": 32,
                     "num_drafts": 1200 + 37 * i,
                     "threshold": -0.115,
+                    "min_accepted_loss": 0.1,
                     "num_speculative_tokens": 2,
                     "conclusion": CONCLUSION,
                 }
@@ -173,17 +178,25 @@ def predictor_scores(
 def rank_disagreement(
     num_adapters: int = 6, *, evidence: str = "measured", loads: tuple[int, ...] = (1, 8, 16)
 ) -> pd.DataFrame:
-    """Return speedups that follow acceptance at the lowest load and leave it, pair by pair, at higher ones."""
+    """Return speedups that follow acceptance at the lowest load and leave it, pair by pair, at higher ones.
+
+    Inversions are clear where intervals of a width of 0.06 do not touch; the least accepting adapter is off.
+    """
     names, lengths = adapter_names(num_adapters), _lengths(num_adapters)
     parts = []
     for step, load in enumerate(loads):
         speedup = 0.75 + (0.32 - 0.06 * step) * lengths + 0.09 * step * np.sin(1.3 * np.arange(num_adapters))
         part = pd.DataFrame({"adapter": names, "load_batch_size": load, "acceptance_length": lengths})
+        part["num_speculative_tokens"] = np.where(lengths < 1.2, 0, 1 + np.arange(num_adapters) % 3)
         part["acceptance_rank"] = part["acceptance_length"].rank(ascending=False)
         part["speedup"] = speedup
         part["throughput_rank"] = part["speedup"].rank(ascending=False)
         part["lower"], part["upper"] = speedup - 0.03, speedup + 0.03
-        parts.append(part)
+        is_won = (lengths[:, None] < lengths) & (speedup[:, None] > speedup)
+        is_clear = is_won & (speedup[:, None] - speedup > 0.06)
+        part["num_won"], part["num_lost"] = is_won.sum(axis=1), is_won.sum(axis=0)
+        part["num_clear_won"], part["num_clear_lost"] = is_clear.sum(axis=1), is_clear.sum(axis=0)
+        parts.append(part.assign(standing_num_speculative_tokens=3))
     return _context(pd.concat(parts, ignore_index=True), evidence)
 
 
@@ -287,9 +300,11 @@ def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFra
             "speedup": None if length is None else 1.0 + 0.12 * depths[i],
             "speedup_lower": None if length is None else 0.9 + 0.12 * depths[i],
             "speedup_upper": None if length is None else 1.1 + 0.12 * depths[i],
+            "speedup_level": None if length is None else 0.89,
             "speedup_num_speculative_tokens": None if length is None else depths[i] or 3,
             "predicted_action": "abstain",
             "reason": "R_INTERVAL_TOO_WIDE the interval [1.02, 2.31] spans three actions; R_FEW_ADAPTERS 6 for fitting",
+            "processor": "avx2 avx512f amx_tile",
         }
         for i, (name, length) in enumerate(zip(adapter_names(num_adapters), lengths, strict=True))
     ]

@@ -59,7 +59,7 @@ def table(tier):
 
 def _place(frame, lora, axis, value, method="draft_model"):
     row = frame.loc[method, lora, axis, value]
-    return row["status"], row["num_worst"], row["num_measured"]
+    return row["status"], row.get(f"num_{row['status']}", 0), row["num_measured"]
 
 
 def test_the_worst_of_several_cells_is_shown_with_how_many_have_it(table):
@@ -72,6 +72,39 @@ def test_the_worst_of_several_cells_is_shown_with_how_many_have_it(table):
     assert _place(frame, "one", "prefix_caching", "off") == ("refused", 1, 1)
     assert _place(frame, "one", "prefix_caching", "on") == ("wrong", 1, 2)
     assert _place(frame, "one", "sampler", "greedy") == ("refused", 1, 2)
+
+
+def test_all_statuses_of_a_place_are_counted(table):
+    frame = table(
+        ({}, "works", {}),
+        ({"prefix_caching": False}, "works", {}),
+        ({"lora": "one", "execution": "compiled"}, "wrong", {}),
+    )
+    row = frame.loc["draft_model", "one", "scheduling", "sync"]
+    assert (row["num_works"], row["num_wrong"], row["num_measured"]) == (2, 1, 3)
+
+
+def test_a_box_is_split_by_the_shares_of_its_cells():
+    frame = frames.composability(1)
+    place = frame[(frame["num_measured"] > frame["num_works"]) & (frame["num_works"] > 0)].iloc[0]
+    ax = FIGURES["composability"].draw(frame).axes[0]
+    (label,) = (
+        t
+        for t in ax.texts
+        if t.get_text()
+        == f"{STATUS_STYLES[place['status']].letter} {place['num_' + place['status']]}/{place['num_measured']}"
+    )
+    x, y = label.get_position()
+    widths = [
+        box.get_width()
+        for box in ax.patches
+        if box.get_linewidth() == 0
+        and box.get_width() > 0
+        and abs(box.get_y() + 0.46 - y) < 0.01
+        and x - 0.5 < box.get_x() < x + 0.5
+    ]
+    shares = [place["num_works"], place["num_measured"] - place["num_works"]]
+    assert widths == pytest.approx([0.96 * share / place["num_measured"] for share in shares])
 
 
 def test_a_replaced_setting_shows_only_under_its_own_feature(table):
@@ -107,7 +140,7 @@ def test_each_place_shows_letter_and_count():
     frame = frames.composability(4)
     words = [text.get_text() for text in FIGURES["composability"].draw(frame).axes[0].texts]
     for row in frame[frame["num_measured"] > 0].itertuples():
-        share = f"{row.num_worst}" if row.num_worst == row.num_measured else f"{row.num_worst}/{row.num_measured}"
+        share = f"{getattr(row, f'num_{row.status}')}/{row.num_measured}"
         assert f"{STATUS_STYLES[row.status].letter} {share}" in words
 
 

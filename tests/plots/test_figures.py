@@ -143,8 +143,25 @@ def test_a_map_without_adapters_is_refused():
 def test_a_map_of_one_action_is_drawn_with_that_action_alone(action, depth):
     frame = frames.decision_map().assign(action=action, num_speculative_tokens=depth, speedup=None)
     (legend,) = FIGURES["decision_map"].draw(frame).legends
-    labels = [text.get_text().partition(":")[0] for text in legend.get_texts()]
-    assert labels == [action, "adapter"]
+    (label,) = [text.get_text() for text in legend.get_texts()]
+    assert action in label
+
+
+def test_every_adapter_shows_its_own_depth_at_every_load():
+    frame = frames.decision_map()
+    beside = FIGURES["decision_map"].draw(frame).axes[2]
+    shown = {(int(text.get_position()[0]), int(text.get_position()[1])): text.get_text() for text in beside.texts}
+    adapters = frame[frame["kind"] == "adapter"]
+    order = list(adapters.sort_values("acceptance_length")["adapter"].unique())
+    loads = sorted(adapters["load_batch_size"].unique())
+    words = {0: "off", 1: "1", 2: "2", 3: "3"}
+    expected = {
+        (loads.index(row.load_batch_size), order.index(row.adapter)): "?"
+        if row.action == "abstain"
+        else words[int(row.num_speculative_tokens)]
+        for row in adapters.itertuples()
+    }
+    assert shown == expected
 
 
 def test_speedups_that_all_tie_cross_nowhere():
@@ -175,5 +192,19 @@ def test_intervals_that_say_nothing_are_counted_as_such():
     )
     for shown, is_told in ((frame, False), (vacuous, True)):
         fig = FIGURES["predicted_vs_measured"].draw(shown)
-        titles = " ".join(ax.get_title(loc="left") for ax in fig.axes)
-        assert ("are the whole possible range" in titles) == is_told
+        titles = " ".join(" ".join(ax.get_title(loc="left").split()) for ax in fig.axes)
+        assert ("every interval is the whole possible range" in titles) == is_told
+        assert ("hold the measured value" in titles) != is_told
+
+
+def test_an_interval_that_leaves_the_frame_says_so():
+    frame = frames.predicted_vs_measured(3)
+    right = frame["measured"].where(frame["predicted"].notna())
+    narrow = frame.assign(predicted=right, predicted_lower=right, predicted_upper=right)
+    wide = narrow.assign(predicted_upper=right.mask(right.notna(), 4.0))
+    for shown, is_told in ((narrow, False), (wide, True)):
+        fig = FIGURES["predicted_vs_measured"].draw(shown)
+        (legend,) = fig.legends
+        assert ("it goes on beyond the frame" in [text.get_text() for text in legend.get_texts()]) == is_told
+        arrows = [line for ax in fig.axes for line in ax.get_lines() if line.get_marker() == "^"]
+        assert bool(arrows) == is_told

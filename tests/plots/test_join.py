@@ -128,6 +128,7 @@ def test_cost_table_is_exact_for_a_linear_law_and_holds_out_the_middle(study):
     table = TABLES["cost_model_fit"](study)
     assert table["predicted_ms"].tolist() == pytest.approx(table["measured_ms"].tolist())
     assert set(table.loc[table["is_held_out"], "batch_size"]) == {4}
+    assert study.setup not in set(table["setup"])  # prompts and lengths of the counts are not those of the clock
 
 
 def test_predictions_that_are_the_truth_are_all_committed_and_none_is_wrong(study):
@@ -136,6 +137,14 @@ def test_predictions_that_are_the_truth_are_all_committed_and_none_is_wrong(stud
     assert (both["num_judged"], both["num_committed"], both["num_wrong"]) == (3, 3, 0)
     assert both["num_committed_sources"] == 3
     assert (table.loc[table["kind"] == "curve", "risk"] == 0).all()
+
+
+def test_an_adapter_that_is_off_has_no_speedup_below_one_and_inverts_nothing_with_another(study):
+    table = TABLES["rank_disagreement"](study)
+    off = table[table["num_speculative_tokens"] == 0]
+    assert "broken" in set(off["adapter"])
+    assert (off[["speedup", "lower"]] == 1).all(axis=None)
+    assert not table[["num_won", "num_lost"]].to_numpy().any()  # one law of acceptance: more of it is more speed
 
 
 def test_ranks_by_acceptance_are_the_same_at_every_load(study):

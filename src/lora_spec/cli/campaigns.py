@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.output import tell
 from lora_spec.cli.script import existing_folder, named_path
 from lora_spec.config import Tier
@@ -15,16 +16,21 @@ from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 
 
-def campaign_parser(description: str | None, *, output_dir: str) -> argparse.ArgumentParser:
+def campaign_parser(description: str | None, *, step: str) -> argparse.ArgumentParser:
     """Return a parser with the flags of every campaign.
 
     Parameters
     ----------
-    output_dir
-        Where plan and records go by default.
+    step
+        The folder below ``results/TIER/by_hand`` where plan and records go by default.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", type=Path, required=True, help="phase1_measurement.yaml in its tier's folder")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=Path("configs/phase1_measurement.yaml"),
+        help="phase1_measurement.yaml in its tier's folder (default: %(default)s)",
+    )
     parser.add_argument("--execute", action="store_true", help="start the engine and measure")
     parser.add_argument("--target", type=existing_folder, help="model folder of the target")
     parser.add_argument("--drafter", type=existing_folder, help="model folder of the drafter")
@@ -33,8 +39,16 @@ def campaign_parser(description: str | None, *, output_dir: str) -> argparse.Arg
     )
     parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
     parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: output)")
-    parser.add_argument("--output-dir", type=Path, default=Path(output_dir), help="where plan or records go")
+    parser.add_argument(
+        "--output-dir", type=Path, help=f"where plan or records go (default: results/TIER/by_hand/{step})"
+    )
+    parser.set_defaults(step=step)
     return parser
+
+
+def output_dir_of(args: argparse.Namespace, tier: Tier) -> Path:
+    """Return where plan and records go: the given folder, or the tier's own for what is run by hand."""
+    return args.output_dir or by_hand(tier.name, args.step)
 
 
 def plan_or_collect(
@@ -62,13 +76,14 @@ def plan_or_collect(
     """
     plan = {**plan_campaign(campaign), **(plan_extras or {})}
     common = {"tier": tier.name, "provenance": collect_provenance(config=plan, seed=tier.phase1_measurement.seed)}
+    output_dir = output_dir_of(args, tier)
     if not args.execute:
-        path = args.output_dir / "plan.json"
+        path = output_dir / "plan.json"
         write_result(path, kind=plan_kind, evidence="contract-only", payload=plan, **common)
         tell(f"plan only ({len(plan['adapters'])} adapters, unpinned: {plan['unpinned'] or 'none'}): {path}")
         return False
     if None in (args.target, args.drafter) and not plan["unpinned"]:
         raise ConfigError("--execute needs --target and --drafter, the folders of the models; pass both")
     folders = Folders(args.target, args.drafter, named_folders(args.adapters), args.early_drafter)
-    collect_into(args.output_dir, campaign, folders, state_dir=args.state or args.output_dir, **common)
+    collect_into(output_dir, campaign, folders, state_dir=args.state or output_dir, **common)
     return True

@@ -1,14 +1,13 @@
 """How likely a verdict is to be wrong, from its own intervals: the doubt by which verdicts are committed or not."""
 
 from collections.abc import Mapping
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.actions import losses_of
-from lora_spec.gate.along import along
+from lora_spec.gate.along import along, equally_likely_positions
 from lora_spec.gate.settings import GateSettings
 from lora_spec.records import AcceptanceEstimate
 
@@ -33,18 +32,11 @@ def violation_probability(
     and K + 1; step-time ratios follow the cost model's paired draws. It orders verdicts by how doubtful they are; how
     often verdicts of some doubt are wrong is for :mod:`lora_spec.evaluation.selective` to count.
     """
-    positions = _equally_likely_positions(estimate.level)
+    positions = equally_likely_positions(estimate.level, _NUM_POSITIONS)
     lengths = {k: np.clip(along(estimate.acceptance_length(k), positions), 1.0, k + 1.0) for k in settings.rivals}
     # Every position meets every draw: (positions, draws).
     speedups = {k: lengths[k][:, None] * cost_model.time_ratio_draws(k, batch_size) for k in settings.rivals}
     return float(np.mean(losses_of(depth, speedups, settings) > max_loss))
-
-
-def _equally_likely_positions(level: float) -> Array:
-    """Return normal quantiles from low to high, shape ``(200,)``, those of an interval's ends at -1 and 1."""
-    normal = NormalDist()
-    shares = (np.arange(_NUM_POSITIONS) + 0.5) / _NUM_POSITIONS
-    return np.array([normal.inv_cdf(share) for share in shares]) / normal.inv_cdf((1 + level) / 2)
 
 
 def loss_of_choice(

@@ -63,11 +63,12 @@ class StepTimePayload(TypedDict):
 
 @dataclass(frozen=True)
 class StepTimes:
-    """A step-time result as read."""
+    """A step-time result as read; ``cpu_features`` is None where the record does not say on what it was timed."""
 
     cells: tuple[StepTimeCell, ...]
     engine: dict[str, Any]
     evidence: Evidence
+    cpu_features: tuple[str, ...] | None = None
 
 
 def read_measured(path: Path, *, tier: str | None = None) -> Result:
@@ -79,4 +80,11 @@ def read_step_times(path: Path, *, tier: str | None = None) -> StepTimes:
     """Return the timed cells; raises ResultError that names the file."""
     result = read_typed_result(path, "step_time_cells", StepTimePayload, tier=tier)
     payload = check_type(StepTimePayload, result.payload, str(path))
-    return StepTimes(tuple(payload["cells"]), payload["engine"], result.evidence)
+    return StepTimes(tuple(payload["cells"]), payload["engine"], result.evidence, _cpu_features(result, path))
+
+
+def _cpu_features(result: Result, path: Path) -> tuple[str, ...] | None:
+    """Return what the record's processor could do; records from before this was noted do not say."""
+    runtime = result.provenance.get("runtime", {})
+    found = runtime.get("cpu_features") if isinstance(runtime, dict) else None
+    return None if found is None else tuple(check_type(list[str], found, f"{path}: cpu_features"))

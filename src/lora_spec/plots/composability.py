@@ -1,9 +1,12 @@
 """Figure 1: which engine features work together, by speculation method and adapters."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.patheffects import withStroke
 
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.schemas import COMPOSABILITY
@@ -13,10 +16,11 @@ from lora_spec.plots.style import FAINT, INK, MUTED, add_footer, count_phrase, f
 _GAP = 0.35  # empty room between features, and between methods
 _HATCH = {"conceptual": "////", "meaningless": "xxxx"}
 _UNMEASURED_LABELS = {
-    "unmeasured": "blank: not measured",
-    "conceptual": "not run here",
+    "unmeasured": "blank: could be run, not measured",
+    "conceptual": "cannot be run with these models",
     "meaningless": "no such combination",
 }
+_METHOD_LABELS = {"none": "no\nspeculation"}
 _AXIS_LABELS = {
     "prefix_caching": "prefix\ncaching",
     "chunked_prefill": "chunked\nprefill",
@@ -41,7 +45,7 @@ _LORA_LABELS = {
 
 @figure_of(COMPOSABILITY)
 def draw_composability(frame: pd.DataFrame, context: FigureContext) -> Figure:
-    """Return one row per method and adapters, one column per feature value, coloured by the worst status there."""
+    """Return one row per method and adapters, one column per feature value, each place split by status."""
     rows, columns = _places(frame, ["method", "lora"]), _places(frame, ["axis", "value"])
     fig = new_figure(1.75 + 0.19 * (max(rows.values()) + 1))
     ax = fig.subplots()
@@ -54,10 +58,12 @@ def draw_composability(frame: pd.DataFrame, context: FigureContext) -> Figure:
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_visible(False)
-    ax.set_xlabel("feature value (letter: worst status there; number: cells with it / cells measured)")
+    ax.set_xlabel(
+        "feature value (a box holds all cells measured with it, split by status; X 2/7: 2 of these 7 are wrong)"
+    )
     legend_above(fig, _handles(frame), num_columns=3)
     first_axis = frame[frame["axis"] == frame["axis"].iloc[0]]
-    add_footer(fig, context, f"n = {count_phrase(int(first_axis['num_measured'].sum()), 'measured cell')}")
+    add_footer(fig, context, _count(int(first_axis["num_measured"].sum())))
     return fig
 
 
@@ -77,16 +83,34 @@ def _first_seen(series: pd.Series) -> pd.Series:
     return series.map(order)
 
 
-def _draw_place(ax: Axes, x: float, y: float, place: object) -> None:
-    style = STATUS_STYLES.get(place.status)
+def _count(num_measured: int) -> str:
+    return f"n = {count_phrase(num_measured, 'measured cell')}, each shown once under every feature"
+
+
+def _draw_place(ax: Axes, x: float, y: float, place: Any) -> None:
     box = {"xy": (x - 0.48, y - 0.46), "width": 0.96, "height": 0.92, "lw": 0.4, "edgecolor": FAINT}
+    style = STATUS_STYLES.get(place.status)
     if style is None:
-        hatch = _HATCH.get(place.status)
-        ax.add_patch(Rectangle(**box | {"facecolor": "white", "hatch": hatch, "edgecolor": FAINT}))
+        ax.add_patch(Rectangle(**box, facecolor="white", hatch=_HATCH.get(place.status)))
         return
-    ax.add_patch(Rectangle(**box, facecolor=style.color))
-    count = f"{place.num_worst}" if place.num_worst == place.num_measured else f"{place.num_worst}/{place.num_measured}"
-    ax.text(x, y, f"{style.letter} {count}", ha="center", va="center_baseline", fontsize=6, color=style.ink)
+    counts = {status: getattr(place, f"num_{status}") for status in STATUS_STYLES}
+    left = x - 0.48
+    for status, count in counts.items():
+        width = 0.96 * count / place.num_measured
+        ax.add_patch(Rectangle((left, y - 0.46), width, 0.92, lw=0, facecolor=STATUS_STYLES[status].color))
+        left += width
+    ax.add_patch(Rectangle(**box, facecolor="none"))
+    is_mixed = counts[place.status] < place.num_measured
+    ax.text(
+        x,
+        y,
+        f"{style.letter} {counts[place.status]}/{place.num_measured}",
+        ha="center",
+        va="center_baseline",
+        fontsize=6,
+        color="black" if is_mixed else style.ink,
+        path_effects=[withStroke(linewidth=1.6, foreground="white")] if is_mixed else None,
+    )
 
 
 def _label_rows(ax: Axes, rows: dict[tuple[str, str], float]) -> None:
@@ -94,10 +118,10 @@ def _label_rows(ax: Axes, rows: dict[tuple[str, str], float]) -> None:
     for method in dict.fromkeys(method for method, _ in rows):
         ys = [y for (name, _), y in rows.items() if name == method]
         ax.annotate(
-            method,
+            _METHOD_LABELS.get(method, method),
             (0, (ys[0] + ys[-1]) / 2),
             xycoords=ax.get_yaxis_transform(),
-            xytext=(-98, 0),
+            xytext=(-112, 0),
             textcoords="offset points",
             ha="left",
             va="center",

@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 def composability_table(rows: Sequence[Row], tier: Tier) -> pd.DataFrame:
-    """Return one row per method, adapters and value of another axis: the worst status of the cells measured there.
+    """Return one row per method, adapters and value of another axis: the cells measured there by status, and the worst.
 
     Raises
     ------
@@ -64,8 +64,8 @@ def _place(method: str, lora: str, axis: str, value: Any, rows: Sequence[Row]) -
         "axis": axis,
         "value": ("on" if value else "off") if isinstance(value, bool) else value,
         "status": worst,
-        "num_worst": statuses.count(worst),
         "num_measured": len(statuses),
+        **{f"num_{status}": statuses.count(status) for status in STATUS_STYLES},
     }
 
 

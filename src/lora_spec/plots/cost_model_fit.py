@@ -23,6 +23,7 @@ from lora_spec.plots.style import (
     range_phrase,
 )
 
+_RULE = "the line of parts is shown; verdicts use each measured cell, pulled to the line only as far as it is noisy"
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 
 
@@ -39,15 +40,15 @@ def draw_cost_model_fit(frame: pd.DataFrame, context: FigureContext) -> Figure:
         handles.append(marker_handle("o", INK, "held out", is_hollow=True))
     if not frame["is_held_out"].all():
         handles.append(marker_handle("o", INK, "fitted"))
-    handles.append(Patch(fc=FAINT, label="run-to-run spread"))
+    handles.append(Patch(fc=FAINT, label="slowest and fastest trial"))
     legend_above(fig, handles, num_columns=len(handles) if len(handles) <= 9 else -(-len(handles) // 2))
     add_footer(fig, context, _count(frame))
     return fig
 
 
 def _looks(depths: list[int]) -> dict[int, tuple[tuple[float, ...], str]]:
-    """Return colour and marker of each depth; cividis stays ordered for every kind of colour vision."""
-    shades = matplotlib.colormaps["cividis"](np.linspace(0.0, 0.78, len(depths)))
+    """Return colour and marker of each depth; viridis stays ordered for every kind of colour vision."""
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(depths)))
     return {depth: (tuple(shades[index]), _MARKERS[index % len(_MARKERS)]) for index, depth in enumerate(depths)}
 
 
@@ -62,8 +63,8 @@ def _draw_times(ax: Axes, frame: pd.DataFrame, looks: dict) -> None:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 15 * low else (1, 1.5, 2, 3, 5, 7)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
-    ax.set_xlabel("measured step time (ms)")
-    ax.set_ylabel("predicted step time (ms)")
+    ax.set_xlabel("measured step time (ms, log scale)")
+    ax.set_ylabel("predicted step time (ms, log scale)")
 
 
 def _draw_points(ax: Axes, frame: pd.DataFrame, x: np.ndarray, y: np.ndarray, looks: dict) -> None:
@@ -87,11 +88,31 @@ def _draw_errors(ax: Axes, frame: pd.DataFrame, looks: dict) -> None:
     _draw_points(ax, frame, x, error, looks)
     for edge in np.arange(len(batches) - 1) + 0.5:
         ax.axvline(edge, color=FAINT, lw=0.6)
+    _fit_bars(ax, x, below, above, error)
     ax.set_xticks(range(len(batches)), [str(batch) for batch in batches])
     ax.set_xlim(-0.5, len(batches) - 0.5)
     ax.set_xlabel("batch size (requests)")
     ax.set_ylabel("error of the prediction (% of measured)")
     ax.set_title(_error_summary(frame), loc="right", fontsize=6.5)
+
+
+def _fit_bars(ax: Axes, x: np.ndarray, below: np.ndarray, above: np.ndarray, error: np.ndarray) -> None:
+    """Scale the panel by the usual bars, and say how far others go: one slow trial must not flatten the rest."""
+    usual = max(2 * np.quantile(above, 0.75), 1.3 * np.abs(error).max(), 1.0)
+    low, high = min(below.min(), error.min()), min(above.max(), usual)
+    margin = 0.05 * (high - low)
+    ax.set_ylim(low - margin, high + 2.5 * margin)
+    for place, end in zip(x, above, strict=True):
+        if end > high + 2.5 * margin:
+            ax.annotate(
+                f"+{end:.0f} %",
+                (place, high + margin),
+                ha="center",
+                va="center",
+                fontsize=5.5,
+                rotation=90 if len(x) > 20 else 0,
+                color=INK,
+            )
 
 
 def _dodged(frame: pd.DataFrame, batches: list[int]) -> np.ndarray:
@@ -119,4 +140,4 @@ def _count(frame: pd.DataFrame) -> str:
     trials, steps = range_phrase(frame["num_trials"], "trial"), range_phrase(frame["num_steps"], "step")
     contexts, ranks = range_phrase(frame["num_context_tokens"], "context token"), frame["lora_rank"].unique()
     rank = ", ".join(str(value) for value in sorted(ranks))
-    return f"n = {cells}, each {trials} and {steps}; {contexts}; LoRA rank {rank}"
+    return f"n = {cells}, each {trials} and {steps}; {contexts}; LoRA rank {rank}; {_RULE}"

@@ -21,37 +21,54 @@ from lora_spec.plots.style import (
     count_phrase,
     figure_of,
     legend_above,
-    marker_handle,
     new_figure,
 )
 
 _MAP_ALPHA = 0.75
-_MIN_SHARE_FOR_TEXT = 0.05  # of the map's width, for a depth written into its region
+_MIN_SHARE_FOR_TEXT = 0.05  # of the map's width, for a depth written out in its region
+_MIN_SHARE_FOR_DIGIT = 0.018  # for the bare number
+_LABELS = {
+    "green": "green: speculate as today",
+    "amber": "amber: shorter depth",
+    "red": "red: speculation off",
+    "abstain": "?: abstain, the adapter's intervals leave the choice open",
+}
 
 
 @figure_of(DECISION_MAP)
 def draw_decision_map(frame: pd.DataFrame, context: FigureContext) -> Figure:
-    """Return the map below and the adapters' acceptance lengths with intervals above, on one axis."""
+    """Return the map below; above, on the same axis, the adapters' acceptance, and beside it what is best for each."""
     cells, adapters = (frame[frame["kind"] == kind] for kind in ("cell", "adapter"))
     _check_parts(cells, adapters)
     loads = sorted(frame["load_batch_size"].unique())
     num_adapters = adapters["adapter"].nunique()
     forest_in = 0.25 + num_adapters * (0.17 if num_adapters <= 20 else 0.118)
-    map_in = 0.25 + len(loads) * (0.42 if num_adapters <= 20 else 0.55)
-    fig = new_figure(1.35 + map_in + forest_in)
-    top, bottom = fig.subplots(2, 1, sharex=True, height_ratios=[forest_in, map_in])
+    map_in = 0.25 + len(loads) * 0.3
+    fig = new_figure(1.55 + map_in + forest_in)
+    grid = fig.add_gridspec(2, 2, height_ratios=[forest_in, map_in], width_ratios=[1, 0.05 + 0.055 * len(loads)])
+    top = fig.add_subplot(grid[0, 0])
+    bottom = fig.add_subplot(grid[1, 0], sharex=top)
+    beside = fig.add_subplot(grid[0, 1], sharey=top)
     _draw_map(bottom, cells, loads)
-    _draw_adapters_on_map(bottom, adapters, loads)
+    bottom.vlines(adapters["acceptance_length"].unique(), -0.5, len(loads) - 0.5, color=INK, lw=0.5, alpha=0.45)
     _draw_forest(top, adapters)
+    _draw_actions(beside, adapters, loads, _deepest(cells))
     depth = frame["standing_num_speculative_tokens"].iloc[0]
+    bottom.set_xlim(1 - 0.03 * depth, depth + 1)
     bottom.set_xlabel(f"acceptance length at the standing depth K = {depth} (tokens per draft step)")
-    handles = _handles(cells, adapters)
-    legend_above(fig, handles, num_columns=len(handles) // 2)
-    # Else a marker beyond a border looks like a mistake.
-    rule = "borders: every draft token equally likely to be accepted; markers: acceptance as measured by position"
-    counted = f"n = {count_phrase(num_adapters, 'adapter')} at {count_phrase(len(loads), 'load')}"
-    add_footer(fig, context, f"{counted}; {rule}")
+    top.tick_params(labelbottom=False)
+    legend_above(fig, _handles(cells, adapters), num_columns=3)
+    add_footer(
+        fig, context, f"n = {count_phrase(num_adapters, 'adapter')} at {count_phrase(len(loads), 'load')}; {_RULE}"
+    )
     return fig
+
+
+# Else an adapter whose column says another depth than the ground under its line looks like a mistake.
+_RULE = (
+    "ground: the best depth if all drafted tokens were equally likely to be accepted; columns: the best one of the "
+    "adapter, from its acceptance by position, so the two can differ"
+)
 
 
 def _check_parts(cells: pd.DataFrame, adapters: pd.DataFrame) -> None:
@@ -70,7 +87,7 @@ def _deepest(cells: pd.DataFrame) -> int:
 def _shade(action: str, depth: object, deepest: int) -> tuple[float, float, float]:
     """Return the action's colour, paler for smaller depths, so that depths of one action can be told apart."""
     base = np.array(to_rgb(ACTION_STYLES[action].color))
-    strength = 1.0 if pd.isna(depth) or depth == 0 else 0.4 + 0.6 * int(depth) / deepest
+    strength = 1.0 if pd.isna(depth) or depth == 0 or deepest < 2 else 0.35 + 0.65 * (int(depth) - 1) / (deepest - 1)
     return tuple(1 - _MAP_ALPHA * strength * (1 - base))
 
 
@@ -83,9 +100,9 @@ def _draw_map(ax: Axes, cells: pd.DataFrame, loads: list[int]) -> None:
                 (start, row - 0.48), end - start, 0.96, fc=_shade(action, depth, deepest), ec="white", lw=0.8
             )
             ax.add_patch(box)
-            if end - start > _MIN_SHARE_FOR_TEXT * width:
-                text = action if pd.isna(depth) else f"K = {depth}"
-                ax.text((start + end) / 2, row - 0.44, text, ha="center", va="bottom", fontsize=6, color=INK)
+            text = _depth_text(depth, is_short=end - start <= _MIN_SHARE_FOR_TEXT * width)
+            if end - start > _MIN_SHARE_FOR_DIGIT * width:
+                ax.text((start + end) / 2, row, text, ha="center", va="center_baseline", fontsize=6, color=INK)
     ax.set_yticks(range(len(loads)), [str(load) for load in loads])
     ax.set_ylim(-0.5, len(loads) - 0.5)
     ax.set_ylabel("load (batch size)")
@@ -104,15 +121,31 @@ def _runs(row: pd.DataFrame) -> list[tuple[float, float, str, object]]:
     return runs
 
 
-def _draw_adapters_on_map(ax: Axes, adapters: pd.DataFrame, loads: list[int]) -> None:
-    """Draw each adapter in the band of its load, at the height of its place in the order, so that few cover others."""
-    order = {name: rank for rank, name in enumerate(_by_acceptance(adapters))}
-    num_lanes = 1 if len(order) <= 8 else 3
-    for action, part in adapters.groupby("action"):
-        style = ACTION_STYLES[action]
-        lane = part["adapter"].map(order).to_numpy(int) % num_lanes
-        y = part["load_batch_size"].map(loads.index).to_numpy(float) + 0.1 + 0.24 * (lane - (num_lanes - 1) / 2)
-        ax.plot(part["acceptance_length"], y, style.marker, ms=4.5, mfc=style.color, mec=INK, mew=0.7, ls="", zorder=4)
+def _depth_text(depth: object, *, is_short: bool) -> str:
+    if pd.isna(depth):
+        return "?"
+    if depth == 0:
+        return "0" if is_short else "off"
+    return f"{depth}" if is_short else f"K = {depth}"
+
+
+def _draw_actions(ax: Axes, adapters: pd.DataFrame, loads: list[int], deepest: int) -> None:
+    """Draw what is best for each adapter at each load, row by row beside its acceptance."""
+    order = {name: row for row, name in enumerate(_by_acceptance(adapters))}
+    size = 6 if len(order) <= 20 else 5
+    for row in adapters.itertuples():
+        x, y, depth = loads.index(row.load_batch_size), order[row.adapter], row.num_speculative_tokens
+        color = _shade(row.action, depth, max(deepest, 0 if pd.isna(depth) else int(depth)))
+        ax.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fc=color, lw=0))
+        text = _depth_text(depth, is_short=False).removeprefix("K = ")
+        ax.text(x, y, text, ha="center", va="center_baseline", fontsize=size, color=INK)
+    ax.set_xlim(-0.55, len(loads) - 0.45)
+    ax.set_xticks(range(len(loads)), [str(load) for load in loads])
+    ax.tick_params(length=0, labelleft=False)
+    ax.set_xlabel("batch (requests)")
+    ax.set_title("best K", loc="left")
+    for side in ax.spines.values():
+        side.set_visible(False)
 
 
 def _by_acceptance(adapters: pd.DataFrame) -> list[str]:
@@ -135,11 +168,12 @@ def _draw_forest(ax: Axes, adapters: pd.DataFrame) -> None:
 
 
 def _handles(cells: pd.DataFrame, adapters: pd.DataFrame) -> list[Artist]:
-    """Return a patch and a marker for each action that occurs, in pairs, since a legend fills column by column."""
+    """Return a patch for each action that occurs, on the ground or beside an adapter."""
     deepest = _deepest(cells)
-    handles: list[Artist] = []
-    for action, style in ACTION_STYLES.items():
-        if action in set(cells["action"]) | set(adapters["action"]):
-            handles.append(Patch(fc=_shade(action, deepest, deepest), label=style.label))
-            handles.append(marker_handle(style.marker, style.color, f"adapter: {action}"))
-    return handles
+    shown = pd.concat([cells, adapters])
+    depths = {action: part["num_speculative_tokens"].max() for action, part in shown.groupby("action")}
+    return [
+        Patch(fc=_shade(action, depths[action], max(deepest, 1)), label=_LABELS[action])
+        for action in ACTION_STYLES
+        if action in depths
+    ]

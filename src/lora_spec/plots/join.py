@@ -1,7 +1,7 @@
 """Tables for figures: truth, guess and cost meet here, adapter by adapter, and nowhere else."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,11 +10,12 @@ from lora_spec.cost_model import CostModel
 from lora_spec.cost_model.validation import compare_with_line
 from lora_spec.errors import ResultError
 from lora_spec.gate import GateSettings, decision_map
+from lora_spec.gate.overtaking import best_speedups, count_overtaking
 from lora_spec.plots.context import with_context
 from lora_spec.plots.risk_rows import risk_coverage_rows
 from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
 
-MAP_TOKEN_ACCEPTANCE_PROBS = tuple(i / 60 for i in range(58))
+MAP_TOKEN_ACCEPTANCE_PROBS = tuple(i / 60 for i in range(61))
 """Grid of the decision map; a resolution, not a setting."""
 
 
@@ -40,6 +41,7 @@ class Study:
     effect: Mapping[str, Any]
     certification: Mapping[str, Any]
     map_batch_sizes: Sequence[int]
+    cpu_features: Sequence[str] | None = None
 
     @property
     def standing(self) -> int:
@@ -85,6 +87,7 @@ def paired_effect_table(study: Study) -> pd.DataFrame:
                     "num_prompts": effect["num_prompts"],
                     "num_drafts": sum(counts["num_drafts"] for counts in effect["counts"].values()),
                     "threshold": -share * base["num_accepted_tokens"] / base["num_drafts"],
+                    "min_accepted_loss": share,
                     "num_speculative_tokens": study.effect["rule"]["num_speculative_tokens"],
                     "conclusion": f"{study.effect['answer']}: {study.effect['sentence']}",
                 }
@@ -118,30 +121,43 @@ def predicted_vs_measured_table(study: Study) -> pd.DataFrame:
 
 def rank_disagreement_table(study: Study) -> pd.DataFrame:
     """Return the table of figure 5: at every measured load, adapters by acceptance and by their best speedup."""
-    rows = []
-    for name in study.measured:
-        estimate = study.estimate(name)
-        for batch_size in study.cost_model.batch_sizes:
-            best = max(
-                (study.cost_model.speedup(estimate, k, batch_size).interval for k in study.gate.candidate_depths),
-                key=lambda interval: interval.estimate,
-            )
-            rows.append(
-                {
-                    "adapter": name,
-                    "load_batch_size": batch_size,
-                    "acceptance_length": estimate.acceptance_length(study.standing).estimate,
-                    "speedup": best.estimate,
-                    "lower": best.lower,
-                    "upper": best.upper,
-                }
-            )
+    estimates = {name: study.estimate(name) for name in study.measured}
+    lengths = {name: found.acceptance_length(study.standing).estimate for name, found in estimates.items()}
+    rows = [row for size in study.cost_model.batch_sizes for row in _ranked_at(study, size, estimates, lengths)]
     frame = study.table(rows)
     at_load = frame.groupby("load_batch_size")
     return frame.assign(
         acceptance_rank=at_load["acceptance_length"].rank(ascending=False),
         throughput_rank=at_load["speedup"].rank(ascending=False),
+        standing_num_speculative_tokens=study.standing,
     )
+
+
+def _ranked_at(
+    study: Study, batch_size: int, estimates: Mapping[str, AcceptanceEstimate], lengths: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    best = best_speedups(
+        estimates,
+        study.cost_model,
+        depths=study.gate.candidate_depths,
+        batch_size=batch_size,
+        level=study.level,
+        seed=batch_size,
+    )
+    overtaking = count_overtaking(lengths, best, level=study.level)
+    return [
+        {
+            "adapter": name,
+            "load_batch_size": batch_size,
+            "acceptance_length": lengths[name],
+            "num_speculative_tokens": found.num_speculative_tokens,
+            "speedup": found.interval.estimate,
+            "lower": found.interval.lower,
+            "upper": found.interval.upper,
+            **asdict(overtaking[name]),
+        }
+        for name, found in best.items()
+    ]
 
 
 def decision_map_table(study: Study) -> pd.DataFrame:
@@ -209,8 +225,17 @@ def cost_model_table(study: Study) -> pd.DataFrame:
         "is_held_out",
     )
     table = study.table([{name: getattr(pair, name) for name in names} for pair in compare_with_line(study.cells)])
-    # Bars span the trials, they are no intervals.
-    return table.assign(interval_level=None)
+    # Bars span the trials, they are no intervals; prompts and lengths of the study's line are those of the counts.
+    return table.assign(interval_level=None, setup=_timed_on(study.cost_model.context.get("engine") or {}))
+
+
+def _timed_on(engine: Mapping[str, Any]) -> str:
+    """Return what the steps were timed on, in words; what the step times do not say is left out."""
+    pair = [str(engine[key]) for key in ("target", "drafter") if engine.get(key)]
+    words = [" + ".join(pair)] if pair else []
+    words += [f"vLLM {engine['vllm']}"] if engine.get("vllm") else []
+    words += [str(engine["dtype"])] if engine.get("dtype") else []
+    return ", ".join([*words, "one running batch taken through all depths, LoRA on"])
 
 
 def risk_coverage_table(study: Study) -> pd.DataFrame:
@@ -245,9 +270,11 @@ def verdict_rows(study: Study) -> pd.DataFrame:
                 "speedup": speedup.get("estimate"),
                 "speedup_lower": speedup.get("lower"),
                 "speedup_upper": speedup.get("upper"),
+                "speedup_level": speedup.get("level"),
                 "speedup_num_speculative_tokens": speedup.get("context", {}).get("num_speculative_tokens"),
                 "predicted_action": guess["action"],
                 "reason": guess["reasons"][0]["message"] if guess["reasons"] else None,
+                "processor": None if study.cpu_features is None else " ".join(study.cpu_features) or "none of them",
             }
         )
     return study.table(rows)

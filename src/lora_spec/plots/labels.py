@@ -14,7 +14,7 @@ _OFFSETS_PT = tuple(
 )
 
 
-def shorten(name: str, max_chars: int = 26) -> str:
+def shorten(name: str, max_chars: int = 28) -> str:
     """Return a printable name of at most ``max_chars`` characters, cut in the middle since ends tell names apart."""
     printable = "".join(char if char.isprintable() else "?" for char in name)
     if len(printable) <= max_chars:
@@ -66,8 +66,17 @@ def place_labels(
 
 def _annotate(ax: Axes, point: np.ndarray, text: str) -> Annotation:
     arrow = {"arrowstyle": "-", "lw": 0.4, "color": "#8C8C8C", "shrinkA": 0, "shrinkB": 2}
+    ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
     return ax.annotate(
-        text, point, xytext=_OFFSETS_PT[0], textcoords="offset points", fontsize=6, va="center", arrowprops=arrow
+        text,
+        point,
+        xytext=_OFFSETS_PT[0],
+        textcoords="offset points",
+        fontsize=6,
+        va="center",
+        arrowprops=arrow,
+        bbox=ground,
+        zorder=5,
     )
 
 

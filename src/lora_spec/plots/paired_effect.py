@@ -1,10 +1,13 @@
 """Figure 2: what each adapter does to acceptance length, with the pre-registered effect line."""
 
+from typing import get_args
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from lora_spec.config.adapter_pool import Stratum
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import shorten
 from lora_spec.plots.schemas import PAIRED_EFFECT
@@ -25,6 +28,7 @@ from lora_spec.plots.style import (
 
 _ROW_GAP = 0.9  # empty rows between strata, where the stratum's name stands
 _SHIFT = {"own": -0.16, "common": 0.16}
+_STRATA = get_args(Stratum)
 _SET_LABELS = {"own": "own traffic", "common": "common prompts"}
 
 
@@ -49,15 +53,9 @@ def draw_paired_effect(frame: pd.DataFrame, context: FigureContext) -> Figure:
     ax.set_xlabel(f"difference of acceptance length at K={depth}, adapted \N{MINUS SIGN} base (tokens per draft step)")
     present = [name for name in _SET_LABELS if name in set(frame["prompt_set"])]
     handles = [marker_handle("o", BLUE, _SET_LABELS[name], is_hollow=name == "common") for name in present]
-    handles.append(
-        Line2D(
-            [],
-            [],
-            color=PURPLE,
-            ls=(0, (3, 1.5)),
-            label="effect line (interval left of it: GO, right of it: STOP, else INVESTIGATE)",
-        )
-    )
+    share = frame["min_accepted_loss"].iloc[0]
+    words = f"{share:.0%} of the base's accepted drafts on the same prompts"
+    handles.append(Line2D([], [], color=PURPLE, ls=(0, (3, 1.5)), label=f"effect line: {words}"))
     legend_above(fig, handles, num_columns=3, conclusion=frame["conclusion"].iloc[0])
     add_footer(fig, context, _count(frame))
     return fig
@@ -69,7 +67,7 @@ def _arrange(frame: pd.DataFrame) -> tuple[dict[str, float], dict[str, float]]:
     rows: dict[str, float] = {}
     headings: dict[str, float] = {}
     y = 0.0
-    for stratum in frame["stratum"].unique():
+    for stratum in sorted(frame["stratum"].unique(), key=_STRATA.index):
         headings[stratum] = y
         y += _ROW_GAP
         members = own_first[own_first["stratum"] == stratum]

@@ -1,11 +1,13 @@
 """Figure 3: acceptance length predicted from a checkpoint against the measured one, one facet per feature mode."""
 
+import textwrap
 from typing import get_args
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from lora_spec.plots.context import FigureContext
@@ -27,6 +29,7 @@ from lora_spec.records import Mode
 
 _MAX_LABELS = 6  # per facet with many adapters, worst predictions first
 _MAX_ALL_LABELLED = 8  # adapters in a facet that still leave room to name each
+_TITLE_CHARACTERS = 36  # of a heading's line, as many as a narrow facet is wide
 _POINTS_PER_LINE = 40  # that a label must not cover
 
 
@@ -37,7 +40,7 @@ def draw_predicted_vs_measured(frame: pd.DataFrame, context: FigureContext) -> F
     num_columns = 2 if len(modes) == 4 else min(len(modes), 3)
     num_rows = -(-len(modes) // num_columns)
     side_in = min(6.7 / num_columns, 3.4)
-    fig = new_figure(0.85 + num_rows * (side_in + 0.55), width_in=max(4.2, 0.2 + num_columns * side_in))
+    fig = new_figure(0.85 + num_rows * (side_in + 0.8), width_in=max(4.2, 0.2 + num_columns * side_in))
     axes = fig.subplots(num_rows, num_columns, squeeze=False, sharex=True, sharey=True).ravel()
     limits = _limits(frame)
     depth = frame["num_speculative_tokens"].iloc[0]
@@ -54,13 +57,8 @@ def draw_predicted_vs_measured(frame: pd.DataFrame, context: FigureContext) -> F
         if index + num_columns >= len(modes):
             ax.set_xlabel("measured acceptance length (tokens)")
             ax.tick_params(labelbottom=True)
-    handles = [
-        marker_handle("o", BLUE, "committed"),
-        marker_handle("o", BLUE, "abstained", is_hollow=True),
-        marker_handle("|", MUTED, "predicted interval", size=9),
-        marker_handle("_", MUTED, "measured interval", size=9),
-    ]
-    legend_above(fig, handles, num_columns=4 if len(modes) > 1 else 2)
+    handles = _handles(frame, limits)
+    legend_above(fig, handles, num_columns=len(handles) if len(modes) > 1 else 2)
     add_footer(fig, context, _count(frame))
     freeze_layout(fig)
     for ax, mode in zip(axes, modes, strict=False):
@@ -73,7 +71,23 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
     points = frame[["measured", "predicted", "measured_lower", "measured_upper"]].to_numpy(float)
     low, high = np.nanmin(points), np.nanmax(points)
     margin = 0.12 * max(high - low, 0.2)
-    return low - margin, high + margin
+    # No acceptance length lies below 1; a hair of room keeps a marker there whole.
+    return max(low - margin, 1 - 0.25 * margin), high + margin
+
+
+def _handles(frame: pd.DataFrame, limits: tuple[float, float]) -> list[Line2D]:
+    """Return a legend entry for whatever the panels show, and for nothing else."""
+    shown = frame.dropna(subset=["predicted"])
+    faces = ((False, "the gate would act on it"), (True, "the gate abstains"))
+    present = set(shown["is_abstained"])
+    handles = [marker_handle("o", BLUE, label, is_hollow=flag) for flag, label in faces if flag in present]
+    handles += [
+        marker_handle("|", MUTED, "predicted interval", size=9),
+        marker_handle("_", MUTED, "measured interval", size=9),
+    ]
+    if (shown["predicted_upper"] > limits[1]).any() or (shown["predicted_lower"] < limits[0]).any():
+        handles.append(marker_handle("^", MUTED, "it goes on beyond the frame", size=3.5))
+    return handles
 
 
 def _draw_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> None:
@@ -82,6 +96,13 @@ def _draw_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> No
     bars = {"color": MUTED, "lw": 0.8, "alpha": 0.7 if len(part) <= 20 else 0.45, "zorder": 2}
     ax.vlines(shown["measured"], shown["predicted_lower"], shown["predicted_upper"], **bars)
     ax.hlines(shown["predicted"], shown["measured_lower"], shown["measured_upper"], **bars)
+    for marker, edge, points in (
+        ("^", limits[1], shown[shown["predicted_upper"] > limits[1]]),
+        ("v", limits[0], shown[shown["predicted_lower"] < limits[0]]),
+    ):
+        for x in points["measured"]:
+            (arrow,) = ax.plot(x, edge, marker, ms=3.5, color=MUTED, clip_on=False)
+            arrow.set_in_layout(False)
     for is_abstained, points in shown.groupby("is_abstained"):
         face = "white" if is_abstained else BLUE
         ax.plot(points["measured"], points["predicted"], "o", ms=4, mfc=face, mec=BLUE, mew=0.9, zorder=3)
@@ -98,13 +119,23 @@ def _summary(part: pd.DataFrame) -> str:
         lines[0] += f", {len(part) - len(shown)} without prediction"
     if len(shown):
         error = (shown["predicted"] - shown["measured"]).abs()
-        num_inside = int(shown["measured"].between(shown["predicted_lower"], shown["predicted_upper"]).sum())
-        lines.append(f"mean |error| {error.mean():.2f}; {num_inside} of {len(shown)} inside")
-        longest = shown["num_speculative_tokens"] + 1
-        num_vacuous = int(((shown["predicted_lower"] <= 1) & (shown["predicted_upper"] >= longest)).sum())
-        if num_vacuous:
-            lines.append(f"{num_vacuous} intervals are the whole possible range")
-    return "\n".join(lines)
+        lines.append(f"mean |error| {error.mean():.2f} tokens")
+        lines.append(_coverage(shown))
+        if len(shown) > _MAX_ALL_LABELLED:
+            lines.append(f"named: the {_MAX_LABELS} worst predictions")
+    return "\n".join(textwrap.fill(line, _TITLE_CHARACTERS) for line in lines)
+
+
+def _coverage(shown: pd.DataFrame) -> str:
+    """Return how often the interval held; one that is all that is possible, 1 to K + 1, holds by itself."""
+    longest = shown["num_speculative_tokens"] + 1
+    is_vacuous = (shown["predicted_lower"] <= 1) & (shown["predicted_upper"] >= longest)
+    telling = shown[~is_vacuous]
+    num_inside = int(telling["measured"].between(telling["predicted_lower"], telling["predicted_upper"]).sum())
+    if telling.empty:
+        return "every interval is the whole possible range: it says nothing"
+    rest = f"; {int(is_vacuous.sum())} are the whole possible range" if is_vacuous.any() else ""
+    return f"{num_inside} of {len(telling)} intervals hold the measured value{rest}"
 
 
 def _label_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> None:

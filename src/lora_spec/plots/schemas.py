@@ -16,8 +16,8 @@ COMPOSABILITY = FrameSchema(
         "axis": Column("str", "feature whose value the row is about"),
         "value": Column("str", "its value"),
         "status": Column("str", "worst status of the cells measured there", choices=(*STATUS_STYLES, *UNMEASURED)),
-        "num_worst": Column("int", "measured cells with that status"),
         "num_measured": Column("int", "measured cells; each counts once under every feature"),
+        **{f"num_{status}": Column("int", f"of them, those whose status is {status}") for status in STATUS_STYLES},
     },
     key=("method", "lora", "axis", "value"),
 )
@@ -36,12 +36,13 @@ PAIRED_EFFECT = FrameSchema(
         "num_prompts": Column("int", "paired prompts"),
         "num_drafts": Column("int", "draft steps of both arms together"),
         "threshold": Column("float", "difference at which the pre-registered effect line lies for this row"),
+        "min_accepted_loss": Column("float", "that line as a share of the base's accepted drafts, in [0, 1]"),
         "num_speculative_tokens": Column("int", "K of both acceptance lengths"),
         "conclusion": Column("str", "answer of the effect rule for the whole pool, with its numbers"),
     },
     key=("adapter", "prompt_set"),
     intervals=(("lower", "upper"),),
-    one_value=("conclusion", "num_speculative_tokens"),
+    one_value=("conclusion", "num_speculative_tokens", "min_accepted_loss"),
 )
 
 PREDICTED_VS_MEASURED = FrameSchema(
@@ -96,13 +97,20 @@ RANK_DISAGREEMENT = FrameSchema(
         "load_batch_size": Column("int", "requests in the batch"),
         "acceptance_length": Column("float", "tokens per draft step, the same at every load"),
         "acceptance_rank": Column("float", "1 = highest acceptance length; ties share their mean rank"),
-        "speedup": Column("float", "throughput over that without speculation at this load, a ratio"),
+        "num_speculative_tokens": Column("int", "the adapter's best depth at this load; 0 is speculation off"),
+        "speedup": Column("float", "throughput at that depth over that without speculation, a ratio"),
         "throughput_rank": Column("float", "1 = highest speedup at this load; ties share their mean rank"),
-        "lower": Column("float", "lower bound of the speedup"),
-        "upper": Column("float", "upper bound of the speedup"),
+        "lower": Column("float", "lower bound of the speedup at whichever depth is best"),
+        "upper": Column("float", "upper bound of the same"),
+        "num_won": Column("int", "inversions: adapters that accept more and are slower at this load"),
+        "num_lost": Column("int", "adapters that accept less and are faster at this load"),
+        "num_clear_won": Column("int", "of those won, ratios of the two speedups that differ from 1 beyond noise"),
+        "num_clear_lost": Column("int", "the same of those lost"),
+        "standing_num_speculative_tokens": Column("int", "K of the acceptance length"),
     },
     key=("adapter", "load_batch_size"),
     intervals=(("lower", "upper"),),
+    one_value=("standing_num_speculative_tokens",),
 )
 
 DECISION_MAP = FrameSchema(
@@ -191,12 +199,15 @@ VERDICT_TABLE = FrameSchema(
         "speedup": Column("float", "modelled throughput over that without speculation", True),
         "speedup_lower": Column("float", "its lower bound", True),
         "speedup_upper": Column("float", "its upper bound", True),
+        "speedup_level": Column("float", "least level of that interval: a product of bounds holds at less", True),
         "speedup_num_speculative_tokens": Column(
             "int", "depth of the speedup: the verdict's, or the standing one where that is 0 or none", True
         ),
         "predicted_action": Column("str", "verdict from the checkpoint", True, _ACTIONS),
         "reason": Column("str", "why the predicted verdict is what it is", True),
+        "processor": Column("str", "what the timed processor has of avx2, avx512f, amx_tile; missing: unknown", True),
     },
     key=("adapter",),
     intervals=(("lower", "upper"), ("speedup_lower", "speedup_upper")),
+    one_value=("processor",),
 )

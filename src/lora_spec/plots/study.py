@@ -66,6 +66,7 @@ def load_study(
     summaries, guessed = read_measured(measured), read_predictions(predictions)
     _check_once(measured, [summary["adapter"] for summary in summaries.payload["adapters"]])
     _check_once(predictions, [guess["adapter"] for guess in guessed.payload["predictions"]])
+    timed = read_step_times(step_times)
     study = Study(
         tier=settings["tier"],
         evidence=summaries.evidence,
@@ -79,7 +80,8 @@ def load_study(
         },
         verdicts=_by_adapter_and_mode(verdicts, settings["tier"]),
         cost_model=read_cost_model(cost_model),
-        cells=read_step_times(step_times).cells,
+        cells=timed.cells,
+        cpu_features=timed.cpu_features,
         gate=gate_settings(settings["gate"]),
         effect=read_effect_gate(effect_gate),
         certification=read_certification(certification).payload,

@@ -35,7 +35,7 @@ def verdict_table(frame: pd.DataFrame, *, width: int = 100) -> str:
         textwrap.fill(f"{note} {reason}", width, subsequent_indent=" " * (len(note) + 1))
         for reason, note in notes.items()
     ]
-    footer = context.footer(_count(checked))
+    footer = _footer(checked, context)
     return "\n".join([*_banner(context), lines[0], rule, *lines[1:], "", *explained, "", footer])
 
 
@@ -47,7 +47,7 @@ def verdict_table_html(frame: pd.DataFrame) -> str:
     body = "\n".join(_html_row(row) for _, row in checked.iterrows())
     banner = "".join(f'<p class="watermark">{line}</p>' for line in _banner(context))
     colors = "".join(f".{name} {{ border-left: .7em solid {style.color} }} " for name, style in ACTION_STYLES.items())
-    footer = html.escape(context.footer(_count(checked))).replace("\n", "<br>")
+    footer = html.escape(_footer(checked, context)).replace("\n", "<br>")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Verdicts</title>'
         f"<style>{_CSS}{colors}</style>"
@@ -105,6 +105,16 @@ def _cells(row: pd.Series) -> tuple[str, ...]:
         _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
         _MISSING if pd.isna(row["reason"]) else row["reason"],
     )
+
+
+def _footer(checked: pd.DataFrame, context: FigureContext) -> str:
+    """Return the context with what the table alone needs: the level of the speedups, and on what they were timed."""
+    lines = [context.footer(_count(checked))]
+    if checked["speedup_level"].notna().any():
+        lines.append(f"intervals of speedups hold at {100 * checked['speedup_level'].min():g} % at least")
+    if checked["processor"].notna().any():
+        lines.append(f"step times on a processor with {checked['processor'].iloc[0]}")
+    return "\n".join(lines)
 
 
 def _count(checked: pd.DataFrame) -> str:
