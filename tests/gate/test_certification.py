@@ -84,6 +84,13 @@ def test_out_of_distribution_is_an_infinite_doubt_whatever_the_interval_says():
     assert math.isinf(found.doubt)
 
 
+def test_an_interval_of_the_whole_possible_range_is_an_infinite_doubt():
+    nothing, little = estimate(geometric(0.8), below=9, above=9), estimate(geometric(0.8), below=9)
+    truths = [_measured(name, geometric(0.8)) for name in "ab"]
+    doubts = [judged.doubt for judged in _judge([_prediction("a", nothing), _prediction("b", little)], truths)]
+    assert [math.isinf(doubt) for doubt in doubts] == [True, False]
+
+
 def test_what_was_not_measured_or_not_predicted_is_not_judged():
     good = geometric(0.8)
     zero = _prediction("zero", estimate(good), left_out=None)

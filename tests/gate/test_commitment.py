@@ -56,6 +56,13 @@ def test_out_of_distribution_abstains_whatever_the_limit():
     assert _decide(_limit(1.0), strange).action == "abstain"
 
 
+def test_an_interval_that_says_nothing_is_never_committed():
+    nothing = estimate(geometric(0.8), below=9, above=9)
+    verdict = _decide(_limit(1.0), nothing)
+    assert (verdict.action, _codes(verdict)) == ("abstain", ["R_NOTHING_KNOWN"])
+    assert _decide(_limit(1.0), estimate(geometric(0.8), below=9)).action != "abstain"
+
+
 def test_at_other_loads_nothing_was_certified_and_the_intervals_decide():
     settings = type(SETTINGS)(3, SETTINGS.candidate_depths, headline_batch_size=1, batch_sizes=(1, 16))
     by_load = {load["batch_size"]: load for load in _decide(_limit(1.0), settings=settings).speedup_context["by_load"]}

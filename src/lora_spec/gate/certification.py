@@ -16,7 +16,7 @@ from lora_spec.evaluation.selective import (
     risk_curve,
 )
 from lora_spec.gate.applicability import check_same_pair
-from lora_spec.gate.commitment import certified_context
+from lora_spec.gate.commitment import certified_context, says_nothing
 from lora_spec.gate.doubt import loss_of_choice, violation_probability
 from lora_spec.gate.settings import GateSettings, gate_settings
 from lora_spec.gate.weighing import weigh
@@ -57,7 +57,8 @@ def judge_predictions(
 ) -> list[Judged]:
     """Return, for every predicted adapter that was measured, the doubt of its verdict and whether it is wrong.
 
-    An adapter out of distribution has an infinite doubt: whatever its interval says, it holds for other adapters.
+    An adapter out of distribution has an infinite doubt: whatever its interval says, it holds for other adapters. So
+    has one whose interval is the whole possible range: there, a doubt would be made of nothing.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def _judge(
     weighing = weigh(predicted, cost_model, settings=settings, batch_size=batch_size)
     depth = weighing.choice.num_speculative_tokens
     doubt = math.inf
-    if not predicted.is_out_of_distribution:
+    if not (predicted.is_out_of_distribution or says_nothing(predicted)):
         doubt = violation_probability(
             predicted, cost_model, depth, settings=settings, batch_size=batch_size, max_loss=rule.max_loss
         )

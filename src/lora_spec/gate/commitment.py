@@ -47,6 +47,9 @@ class Commitment:
         self, estimate: AcceptanceEstimate, depth: int, cost_model: CostModel, *, settings: GateSettings
     ) -> tuple[list[Reason], list[Reason]]:
         """Return (doubts, remarks) on a depth at the certificate's load."""
+        if says_nothing(estimate):
+            message = "the interval of the acceptance is the whole possible range: whatever the limit, this is no basis"
+            return [("R_NOTHING_KNOWN", message)], []
         if self.threshold is None:
             message = (
                 "no limit of the doubt kept the wrong verdicts few enough on the adapters that were to choose it: no "
@@ -71,6 +74,12 @@ class Commitment:
             f"of {self.num_committed} such verdicts on sources that did not choose this limit {self.num_wrong} were "
             f"wrong: at most {self.upper:.0%} are, at {self.confidence:.0%} confidence"
         )
+
+
+def says_nothing(estimate: AcceptanceEstimate) -> bool:
+    """Return whether every acceptance length may be anything from 1 to K + 1, as where too few adapters were seen."""
+    lengths = enumerate(estimate.acceptance_length_by_depth, start=1)
+    return all(length.lower <= 1 and length.upper >= k + 1 for k, length in lengths)
 
 
 def commitment_of(certification: Mapping[str, Any], *, source: str | None = None) -> Commitment:
