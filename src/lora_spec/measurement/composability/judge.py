@@ -18,7 +18,6 @@ from lora_spec.measurement.composability.checks import (
 )
 
 Status = Literal["works", "wrong", "refused", "crashed", "timeout"]
-STATUSES: tuple[Status, ...] = ("works", "wrong", "refused", "crashed", "timeout")
 # What vLLM raises when it declines what it was asked for, at start and for a request; all else is a crash.
 _REFUSALS = {
     "start": {"ValueError", "ValidationError", "VLLMValidationError", "NotImplementedError", "ImportError"},
@@ -86,8 +85,13 @@ def judge_report(
         "status": "wrong" if wrong else "works",
         "reason": "; ".join(reasons) or "every check holds",
         "checks": [asdict(check) for check in checks],
-        "replaced": {axis: value for axis, value in report["in_force"].items() if value != axes[axis]},
+        "replaced": replaced_settings(axes, report["in_force"]),
     }
+
+
+def replaced_settings(axes: Mapping[str, Any], in_force: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the engine ran with where that is not what it was asked for."""
+    return {axis: value for axis, value in in_force.items() if value != axes[axis]}
 
 
 def _checks(
