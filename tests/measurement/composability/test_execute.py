@@ -69,6 +69,9 @@ def test_an_engine_without_caches_serves_new_weights_always_even_where_that_is_n
     [
         ("die", "crashed", "signal 6"),
         ("half", "crashed", "exit code 3 in stage start"),
+        ("silent", "crashed", "exit code 0 in stage before its first report"),
+        ("quits", "crashed", "exit code 0 in stage start"),
+        ("garbled", "crashed", "exit code 0 in stage before its first report"),
         ("refuse", "refused", "ValueError: this cannot be"),
         ("ignore_adapter", "wrong", "is the text of base"),
         ("stale_text", "wrong", "differ: "),

@@ -58,7 +58,8 @@ def judge_end(end: ProcessEnd, report: Mapping[str, Any] | None) -> dict[str, An
         is_refusal = error["type"] in _REFUSALS.get(stage, ())
         found = {"status": "refused" if is_refusal else "crashed", "reason": f"{error['type']}: {message}"}
         return found | {"stage": stage} | ({} if is_refusal else {"log_tail": list(end.log_tail)})
-    if end.exit_code != 0 and stage not in _AFTER_REQUESTS:
+    # An exit with 0 is no success either, unless the report says that the task was done.
+    if stage not in _AFTER_REQUESTS:
         how = f"signal {-end.exit_code}" if end.exit_code < 0 else f"exit code {end.exit_code}"
         return {
             "status": "crashed",
