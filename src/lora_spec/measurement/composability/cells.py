@@ -83,10 +83,12 @@ def find_cells(cells: tuple[Cell, ...], names: tuple[str, ...]) -> tuple[Cell, .
     Raises
     ------
     MeasurementError
-        A name is not in the matrix, or its cell cannot be run.
+        A name is not in the matrix or stands twice, or its cell cannot be run.
     """
     by_id = {cell.cell_id: cell for cell in cells}
-    for name in names:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise MeasurementError(f"cell {name} is named twice; name each once")
         if name not in by_id:
             raise MeasurementError(f"no cell {name!r} in the matrix; the plan lists the names")
         rule = by_id[name].rule
