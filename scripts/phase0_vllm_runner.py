@@ -9,8 +9,9 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.by_hand import by_hand
-from lora_spec.cli.script import named_path, run_script
+from lora_spec.cli.script import existing_folder, named_path, run_script
 from lora_spec.config import tier_holding
+from lora_spec.measurement.campaign import named_folders
 from lora_spec.measurement.composability.execute import execute_phase0, gather_inputs
 from lora_spec.measurement.composability.plan import plan_phase0
 from lora_spec.measurement.composability.runner import CellRunner
@@ -40,7 +41,7 @@ def main(args: argparse.Namespace) -> None:
             f"plan only ({len(plan.selected)} of {len(plan.cells)} cells; unpinned: {plan.unpinned or 'none'}): {path}"
         )
         return
-    inputs = gather_inputs(plan, target=args.target, drafter=args.drafter, adapters=dict(args.adapters))
+    inputs = gather_inputs(plan, target=args.target, drafter=args.drafter, adapters=named_folders(args.adapters))
     ids = [cell.cell_id for cell in plan.cells]
     store = ObservationStore(output, order=ids, vllm_version=plan.config.vllm_version, tier=tier.name)
     store.provenance = collect_provenance(config={**config, "sha256": dict(inputs.sha256)}, seed=plan.config.seed)
@@ -61,8 +62,8 @@ parser.add_argument(
     help="phase0_runtime.yaml in its tier's folder (default: %(default)s)",
 )
 parser.add_argument("--execute", action="store_true", help="start the engine and measure")
-parser.add_argument("--target", type=Path, help="model folder of the target")
-parser.add_argument("--drafter", type=Path, help="model folder of the drafter")
+parser.add_argument("--target", type=existing_folder, help="model folder of the target")
+parser.add_argument("--drafter", type=existing_folder, help="model folder of the drafter")
 parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
 parser.add_argument("--cells", nargs="+", default=[], metavar="ID", help="only these cells, and no cache tests")
 parser.add_argument("--again", action="store_true", help="also repeat what was measured with the same code and config")

@@ -7,7 +7,7 @@ import pytest
 from lora_spec.cost_model import fit_cost_model
 from lora_spec.engines import AdapterRef
 from lora_spec.engines.fake import FakeEngine, FakeReplayer
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import ConfigError, MeasurementError
 from lora_spec.gate.effect_gate import EffectRule, answer_of, judge_effect
 from lora_spec.gate.effect_report import sentence_of
 from lora_spec.measurement import Prompt
@@ -114,3 +114,34 @@ def test_a_pool_without_effect_is_stop(records):
 def test_a_pool_without_the_stratum_is_refused(records):
     with pytest.raises(MeasurementError, match="no adapter of stratum 'aggressive'"):
         judge_effect(records[2:], {"same": "benign", "zero": "control"}, _cost_model(1.0), RULE)
+
+
+def test_a_stratum_is_not_judged_by_a_part_of_it(records):
+    for measured in (records[2:], records[1:]):
+        with pytest.raises(MeasurementError, match=r"adapter 'loud' of stratum 'aggressive'.* has no record"):
+            judge_effect(measured, STRATA, _cost_model(1.0), RULE)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_speculative_tokens": 0},
+        {"num_speculative_tokens": 5},
+        {"candidate_depths": ()},
+        {"candidate_depths": (-1, 3)},
+        {"min_accepted_loss": -0.1},
+        {"min_goodput_loss": 1.1},
+        {"batch_size": 0},
+        {"min_drafts": 0},
+        {"seed": -1},
+        {"level": 0.0},
+        {"level": 1.0},
+        {"num_bootstrap_draws": 0},
+        {"num_bootstrap_draws": 18},  # least p-value 2/19 > 0.1
+        {"level": 0.999},
+    ],
+)
+def test_a_rule_that_nothing_could_meet_or_compute_is_refused(changes):
+    with pytest.raises(ConfigError, match="effect gate: "):
+        replace(RULE, **changes)
+    assert replace(RULE, num_bootstrap_draws=19).num_bootstrap_draws == 19

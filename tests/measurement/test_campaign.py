@@ -1,6 +1,7 @@
 """What a campaign plans, from config alone, and what it refuses to run."""
 
 import dataclasses
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,34 @@ def test_a_record_is_asked_for_by_everything_it_depends_on(mini, monkeypatch):
     assert digest(dataclasses.replace(one, engine={**one.engine, "dtype": "float32"})) != first
     monkeypatch.setattr(campaign_module, "code_digest", lambda path: "of other code")
     assert digest() != first
+
+
+@pytest.mark.parametrize(
+    ("place", "old", "new"),
+    [
+        ("adapter/adapter_config.json", '"lora_alpha": ', '"lora_alpha": 1'),
+        ("target/model.safetensors", "old", "new"),
+        ("target/model-00002-of-00002.safetensors", "old", "new"),
+        ("target/config.json", "old", "new"),
+        ("drafter/config.json", "old", "new"),
+        ("target/chat_template.jinja", "old", "new"),
+        ("target/tokenizer.json", "old", "new"),
+    ],
+)
+def test_a_record_is_asked_for_by_every_file_that_the_engine_reads(mini, tmp_path, place, old, new):
+    row = next(row for row in mini.rows if row["name"] == "sql")
+    one = dataclasses.replace(mini, rows=(row,))
+    shutil.copytree(ROOT / row["path"], tmp_path / "adapter")
+    path = tmp_path / place
+    if not path.exists():
+        path.parent.mkdir()
+        path.write_text(old)
+    folders = Folders(tmp_path / "target", tmp_path / "drafter", {"sql": tmp_path / "adapter"})
+    asked = []
+    for _ in range(2):
+        assert not list(execute_campaign(one, folders, is_done=lambda _, sha256: asked.append(sha256) or True))
+        path.write_text(path.read_text().replace(old, new))
+    assert asked[0] != asked[1]
 
 
 def test_named_adapters_only(mini):

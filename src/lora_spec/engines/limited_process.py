@@ -11,8 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 _GRACE_S = 5.0
+# What is kept of a log goes into a result: a program that prints without end must not fill memory or files.
+_MAX_TAIL_BYTES = 1 << 16
+_MAX_LINE_CHARACTERS = 1000
+# By default the last two end Python on the spot; the hang-up comes when a terminal or a connection is closed.
+_ORDERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ def run_limited(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with log.open("wb") as stream, _termination_as_exit():
+    with log.open("wb") as stream, _Orders() as orders:
         process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
@@ -53,7 +59,8 @@ def run_limited(
             env={**os.environ, **(environment or {})},
         )
         try:
-            exit_code: int | None = process.wait(timeout=timeout_s)
+            with orders.heeded():
+                exit_code: int | None = process.wait(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             exit_code = None
         finally:
@@ -61,21 +68,49 @@ def run_limited(
     return ProcessEnd(exit_code, time.monotonic() - started, _tail(log, num_tail_lines))
 
 
-@contextmanager
-def _termination_as_exit() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit, so that what has to be cleared up is: by default it ends Python on the spot."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+class _Orders:
+    """Turns orders to end into SystemExit, so that what has to be cleared up is.
 
-    def leave(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
+    While they are not heeded (a program is being started, or ended) an order waits: raised there, it would leave a
+    process that nobody knows of.
+    """
 
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def __init__(self) -> None:
+        self._came: int | None = None
+        self._is_heeding = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "_Orders":
+        if threading.current_thread() is threading.main_thread():
+            # An order that this process was started to ignore (nohup) stays ignored.
+            ours = [order for order in _ORDERS if signal.getsignal(order) not in (signal.SIG_IGN, None)]
+            self._before = {order: signal.signal(order, self._receive) for order in ours}
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        for order, handler in self._before.items():
+            signal.signal(order, handler)
+        if error is None:
+            self._leave_if_told()
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Leave at once, here, when an order comes or has come."""
+        self._is_heeding = True
+        try:
+            self._leave_if_told()
+            yield
+        finally:
+            self._is_heeding = False
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self._came = number
+        if self._is_heeding:
+            self._leave_if_told()
+
+    def _leave_if_told(self) -> None:
+        if self._came is not None:
+            sys.exit(128 + self._came)
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
@@ -93,5 +128,7 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _tail(log: Path, num_lines: int) -> tuple[str, ...]:
-    lines = log.read_bytes().decode(errors="replace").splitlines()
-    return tuple(line.rstrip() for line in lines if line.strip())[-num_lines:]
+    with log.open("rb") as stream:
+        stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_TAIL_BYTES))
+        lines = stream.read(_MAX_TAIL_BYTES).decode(errors="replace").splitlines()
+    return tuple(line.rstrip()[-_MAX_LINE_CHARACTERS:] for line in lines if line.strip())[-num_lines:]

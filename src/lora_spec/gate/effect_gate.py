@@ -4,14 +4,14 @@ The rule is fixed in ``phase1_measurement.yaml`` before anything is measured, an
 strata only describe the pool, since its strata were chosen.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from lora_spec.cost_model import CostModel
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import ConfigError, MeasurementError
 from lora_spec.measurement.pooled_effect import (
     Array,
     Effect,
@@ -46,6 +46,24 @@ class EffectRule:
     num_bootstrap_draws: int
     seed: int
 
+    def __post_init__(self) -> None:
+        depths, standing = self.candidate_depths, self.num_speculative_tokens
+        if standing < 1 or standing not in depths or min(depths) < 0:
+            raise ConfigError(
+                f"effect gate: candidate_depths {list(depths)} must hold the standing depth {standing} >= 1"
+            )
+        for name in ("min_accepted_loss", "min_goodput_loss"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"effect gate: {name} is {getattr(self, name)!r}; it is a fraction from 0 to 1")
+        if self.batch_size < 1 or self.min_drafts < 1 or self.seed < 0:
+            raise ConfigError("effect gate: batch_size and min_drafts are at least 1, seed at least 0")
+        # No p-value lies below 2 / (draws + 1): with fewer draws than this the answer could never be GO.
+        if not 0 < self.level < 1 or 2 / (self.num_bootstrap_draws + 1) > round(1 - self.level, 9):
+            raise ConfigError(
+                f"effect gate: {self.num_bootstrap_draws} draws can show nothing at level {self.level}, which "
+                "lies between 0 and 1 and needs at least 2 / (1 - level) draws"
+            )
+
 
 def answer_of(accepted_loss: Interval, goodput_loss: Interval, *, p_holm: float, rule: EffectRule) -> Answer:
     """Return the rule's answer.
@@ -75,10 +93,9 @@ def judge_effect(
     Raises
     ------
     MeasurementError
-        The rule's stratum has no adapters, or an adapter has too few drafts.
+        The rule's stratum has no adapters, one of them has no record, or an adapter has too few drafts.
     """
-    if rule.stratum not in strata.values():
-        raise MeasurementError(f"no adapter of stratum {rule.stratum!r}, which the effect rule is about; add some")
+    _check_stratum({record.adapter for record in records}, strata, rule.stratum)
     draws = PromptDraws(rule.num_bootstrap_draws, rule.seed)
     counts = {
         record.adapter: paired_counts_of(
@@ -101,6 +118,18 @@ def judge_effect(
         "strata": groups,
         "adapters": _adapters(list(counts.values()), strata, draws, rule),
     }
+
+
+def _check_stratum(measured: Collection[str], strata: Mapping[str, str], stratum: str) -> None:
+    """Refuse to judge a stratum by a part of it: which adapters are missing may be no accident."""
+    members = [name for name, found in strata.items() if found == stratum]
+    if not members:
+        raise MeasurementError(f"no adapter of stratum {stratum!r}, which the effect rule is about; add some")
+    if missing := sorted(set(members) - set(measured)):
+        raise MeasurementError(
+            f"adapter {missing[0]!r} of stratum {stratum!r}, which the effect rule is about, has no record "
+            f"({len(missing)} of {len(members)} have none); measure them too, or name the strata of what was measured"
+        )
 
 
 def _groups(by_stratum: Mapping[str, list[PairedCounts]], draws: PromptDraws, rule: EffectRule) -> list[dict[str, Any]]:

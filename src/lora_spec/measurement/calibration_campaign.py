@@ -17,7 +17,8 @@ from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.calibration_probe import CalibrationProbe, Reader
 from lora_spec.measurement.campaign import Campaign, Folders, adapter_ref, unpinned_inputs
 from lora_spec.measurement.machine_load import OtherCpuMeter
-from lora_spec.provenance import code_digest, sha256_of_file, sha256_of_json
+from lora_spec.measurement.served_files import ADAPTER_WEIGHTS, adapter_files_sha256, model_files_sha256
+from lora_spec.provenance import code_digest, sha256_of_json
 from lora_spec.training.frozen_prompts import FrozenPrompts
 
 
@@ -128,9 +129,8 @@ def _probe_one(
 
 def _shared_inputs(campaign: Campaign, folders: Folders) -> dict[str, Any]:
     """Return what all records depend on: the models, the settings, and the code that probes."""
-    models = [path for folder in (folders.target, folders.drafter) for path in sorted(folder.glob("*.safetensors"))]
     return {
-        "models": [sha256_of_file(path) for path in models],
+        "models": [model_files_sha256(folder) for folder in (folders.target, folders.drafter)],
         "max_depth": campaign.phase1["max_depth"],
         "engine": dict(campaign.engine),
         # Records outlive a run: without this, changed code would be said to have probed what it did not.
@@ -139,8 +139,9 @@ def _shared_inputs(campaign: Campaign, folders: Folders) -> dict[str, Any]:
 
 
 def _own_inputs(adapter: AdapterRef, prompts: FrozenPrompts) -> dict[str, Any]:
-    """Return what one adapter's record depends on beside them: its weights and its prompts."""
-    return {"adapter_sha256": sha256_of_file(Path(adapter.path) / "adapter_model.safetensors"), **_told(prompts)}
+    """Return what one adapter's record depends on beside them: its weights, its config and its prompts."""
+    files = adapter_files_sha256(Path(adapter.path))
+    return {"adapter_sha256": files[ADAPTER_WEIGHTS], "adapter": files, **_told(prompts)}
 
 
 @contextmanager

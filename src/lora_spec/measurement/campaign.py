@@ -13,7 +13,8 @@ from lora_spec.joins import by_adapter
 from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.collect import COUNTED_KEYS, PromptSet
 from lora_spec.measurement.collectors import open_collector
-from lora_spec.provenance import code_digest, sha256_of_file, sha256_of_json
+from lora_spec.measurement.served_files import ADAPTER_WEIGHTS, adapter_files_sha256, model_files_sha256
+from lora_spec.provenance import code_digest, sha256_of_json
 from lora_spec.records import AcceptanceRecord
 from lora_spec.training.frozen_prompts import FrozenPrompts
 
@@ -133,7 +134,7 @@ def _shared_inputs(campaign: Campaign, folders: Folders) -> dict[str, Any]:
     """Return what all records depend on: the models, the settings, and the code that measures."""
     models = [folders.target, folders.drafter, *filter(None, [folders.early_drafter])]
     return {
-        "models": [sha256_of_file(path) for folder in models for path in sorted(folder.glob("*.safetensors"))],
+        "models": [model_files_sha256(folder) for folder in models],
         "settings": {key: campaign.phase1[key] for key in (*COUNTED_KEYS, "counting")},
         "engine": dict(campaign.engine),
         # Records outlive a run: without this, changed code would be said to have measured what it did not.
@@ -142,9 +143,11 @@ def _shared_inputs(campaign: Campaign, folders: Folders) -> dict[str, Any]:
 
 
 def _own_inputs(campaign: Campaign, row: Mapping[str, Any], adapter: AdapterRef) -> dict[str, Any]:
-    """Return what one adapter's record depends on beside them: its weights and its prompts."""
+    """Return what one adapter's record depends on beside them: its weights, its config and its prompts."""
+    files = adapter_files_sha256(Path(adapter.path))
     return {
-        "adapter_sha256": sha256_of_file(Path(adapter.path) / "adapter_model.safetensors"),
+        "adapter_sha256": files[ADAPTER_WEIGHTS],
+        "adapter": files,
         "prompts": [[p.prompt_set, p.role, p.sha256, p.max_tokens] for p in campaign.prompts_for(row)],
     }
 

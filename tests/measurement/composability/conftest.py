@@ -40,7 +40,7 @@ def plan(tier):
 def inputs(config):
     folder = ROOT / "reference" / "mini" / "adapters"
     refs = tuple(AdapterRef(name, str(folder / name), 8) for name in config.adapters.names)
-    return RunInputs("target", "drafter", refs, {"target": "0" * 64})
+    return RunInputs("target", "drafter", refs, {"model:target": {"model.safetensors": "0" * 64}})
 
 
 @pytest.fixture

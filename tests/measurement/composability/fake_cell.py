@@ -1,7 +1,8 @@
 """A stand-in for the program of a cell: writes a report as a faultless engine would, or commits the fault it is told.
 
 FAKE_CELL is a JSON object of fault by speculation method: hang, die, refuse, ignore_adapter, impossible_counters,
-stale_text, half (dies after the first report).
+stale_text, half (dies after the first report), silent (exits with 0 and no report), quits (exits with 0 after the
+first report), garbled (leaves half a report and exits with 0).
 """
 
 import hashlib
@@ -50,11 +51,15 @@ if fault == "hang":
     time.sleep(600)
 if fault == "die":
     os.abort()
+if fault == "garbled":
+    report_path.write_text('{"stage": "done", "outp')
+if fault in ("silent", "garbled"):
+    sys.exit(0)
 report = {"stage": "start", "exception": None}
 if fault == "refuse":
     report["exception"] = {"type": "ValueError", "message": "this\n   cannot be"}
 report_path.write_text(json.dumps(report))
-if fault == "refuse":
+if fault in ("refuse", "quits"):
     sys.exit(0)
 if fault == "half":
     sys.exit(3)

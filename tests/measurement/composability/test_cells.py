@@ -84,6 +84,8 @@ def test_a_cell_that_is_not_there_or_cannot_run_is_refused_by_name():
         find_cells(cells, (ids[2],))
     with pytest.raises(MeasurementError, match="no cell 'nonsense'"):
         find_cells(cells, ("nonsense",))
+    with pytest.raises(MeasurementError, match="named twice"):
+        find_cells(cells, (ids[0], ids[1], ids[0]))
 
 
 def test_every_tier_was_looked_at():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from lora_spec.measurement.composability.observations import read_observations
 from lora_spec.measurement.composability.plan import plan_phase0
 from lora_spec.measurement.composability.references import judge_references
 
+ROOT = Path(__file__).parents[3]
 USUAL = "draft_model+lora-one+prefix-on+chunked-on+eager+sync+greedy+free"
 PLAIN = "none+lora-one+prefix-on+chunked-on+eager+sync+greedy+free"
 LOOKUP = "ngram+lora-one+prefix-on+chunked-on+eager+sync+greedy+free"
@@ -69,6 +71,9 @@ def test_an_engine_without_caches_serves_new_weights_always_even_where_that_is_n
     [
         ("die", "crashed", "signal 6"),
         ("half", "crashed", "exit code 3 in stage start"),
+        ("silent", "crashed", "exit code 0 in stage before its first report"),
+        ("quits", "crashed", "exit code 0 in stage start"),
+        ("garbled", "crashed", "exit code 0 in stage before its first report"),
         ("refuse", "refused", "ValueError: this cannot be"),
         ("ignore_adapter", "wrong", "is the text of base"),
         ("stale_text", "wrong", "differ: "),
@@ -183,6 +188,16 @@ def test_another_vllm_than_the_configs_is_refused(plan, tmp_path, monkeypatch):
     monkeypatch.setattr("lora_spec.measurement.composability.execute.installed_vllm", lambda: "0.33.0")
     with pytest.raises(EngineError, match=r"0\.33\.0 is installed, the config is for 0\.32\.0"):
         gather_inputs(plan, target=tmp_path, drafter=tmp_path, adapters={})
+
+
+def test_inputs_are_told_by_every_file_that_the_engine_reads(plan, config, tmp_path, monkeypatch):
+    monkeypatch.setattr("lora_spec.measurement.composability.execute.installed_vllm", lambda: config.vllm_version)
+    (tmp_path / "model-00001-of-00002.safetensors").write_text("sharded")
+    adapters = {name: ROOT / "reference" / "mini" / "adapters" / name for name in config.adapters.names}
+    inputs = gather_inputs(plan, target=tmp_path, drafter=tmp_path, adapters=adapters)
+    assert set(inputs.sha256["model:target"]) == {"model-00001-of-00002.safetensors"}
+    for name in adapters:
+        assert set(inputs.sha256[name]) == {"adapter_model.safetensors", "adapter_config.json"}
 
 
 def test_the_plan_counts_what_it_covers(tier):

@@ -44,7 +44,14 @@ def test_children_that_outlive_their_parent_are_ended_too(tmp_path):
     assert _is_gone(int(end.log_tail[0]))
 
 
-def test_an_order_to_end_takes_the_program_along(tmp_path):
+def test_of_a_log_without_end_a_bounded_tail_is_kept(tmp_path):
+    end = _run("import sys\nfor _ in range(3000): print('\u00e9' * 99)\nprint('x' * 10**6)", tmp_path)
+    assert end.log_tail == ("x" * 1000,)
+    assert len(_run("for _ in range(3000): print('\u00e9' * 99)", tmp_path).log_tail) == 12
+
+
+@pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_order_to_end_takes_the_program_along(tmp_path, order):
     code = (
         "import sys\nfrom pathlib import Path\nfrom lora_spec.engines.limited_process import run_limited\n"
         f"run_limited(['sh', '-c', 'echo $$; sleep 60'], timeout_s=60, log=Path({str(tmp_path / 'log')!r}))"
@@ -53,9 +60,36 @@ def test_an_order_to_end_takes_the_program_along(tmp_path):
     log = tmp_path / "log"
     while not (log.exists() and log.read_text().strip()):
         time.sleep(0.05)
-    runner.terminate()
-    assert runner.wait(timeout=20) == 128 + signal.SIGTERM
+    runner.send_signal(order)
+    assert runner.wait(timeout=20) == 128 + order
     assert _is_gone(int(log.read_text()))
+
+
+def test_an_order_that_comes_while_the_program_starts_is_heeded_once_it_can_be_ended(tmp_path, monkeypatch):
+    started = []
+
+    def start(*args, **options):
+        started.append(popen(*args, **options))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started[0]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(SystemExit) as left:
+        _run("import time; time.sleep(60)", tmp_path)
+    assert left.value.code == 128 + signal.SIGTERM
+    assert started[0].returncode is not None
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        end = _run("import os, signal; os.kill(os.getppid(), signal.SIGHUP)", tmp_path)
+        assert end.exit_code == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _is_gone(pid):

@@ -103,6 +103,21 @@ def test_executing_without_models_is_wrong_use_told_in_one_line(tmp_path):
     assert "pass --target and --drafter" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--target", "no/such", "--drafter", "src"), "'no/such': no such folder"),
+        (("--target", "src", "--drafter", "src", "--adapters", "a=src", "a=docs"), "'a' stands twice"),
+    ],
+)
+def test_a_folder_that_is_not_there_never_becomes_the_name_of_a_hub_and_none_is_dropped(tmp_path, flags, words):
+    config = ("--config", "configs/mini/phase0_runtime.yaml", "--output", tmp_path / "o.json")
+    done = _script(RUNNER, *config, "--execute", *flags)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
 def test_the_matrix_without_observations_needs_no_other_flag_and_claims_nothing(tmp_path):
     done = _script(MATRIX, "--output-dir", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -43,9 +43,18 @@ def run_cell(
     paths[1].unlink(missing_ok=True)
     with lock(), OtherCpuMeter() as meter:
         end = run_limited([*program, *map(str, paths)], timeout_s=timeout_s, log=folder / "log.txt")
-    report = json.loads(paths[1].read_text()) if paths[1].exists() else None
+    report = _report_at(paths[1])
     shown = replace(end, log_tail=tuple(without_machine(line) for line in end.log_tail))
     return CellEnd(shown, without_machine(report), round(meter.other_cores, 2))
+
+
+def _report_at(path: Path) -> dict[str, Any] | None:
+    """Return what a process reported; half a report is none."""
+    try:
+        report = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return report if isinstance(report, dict) else None
 
 
 def without_machine(data: Any) -> Any:

@@ -30,7 +30,7 @@ class Cell:
     @property
     def cell_id(self) -> str:
         """Return the name, such as ``draft_model+lora-one+prefix-on+chunked-on+eager+sync+greedy+free``."""
-        return "+".join(_token(axis, value) for axis, value in zip(AXES, self.values, strict=True))
+        return cell_id_of(self.axes)
 
     @property
     def axes(self) -> dict[str, AxisValue]:
@@ -50,6 +50,11 @@ class Cell:
     def changed_axes(self, other: "Cell") -> tuple[str, ...]:
         """Return the axes on which two cells differ."""
         return tuple(axis for axis, a, b in zip(AXES, self.values, other.values, strict=True) if a != b)
+
+
+def cell_id_of(axes: Mapping[str, AxisValue]) -> str:
+    """Return the name of the cell with these axis values."""
+    return "+".join(_token(axis, axes[axis]) for axis in AXES)
 
 
 def _token(axis: str, value: AxisValue) -> str:
@@ -78,10 +83,12 @@ def find_cells(cells: tuple[Cell, ...], names: tuple[str, ...]) -> tuple[Cell, .
     Raises
     ------
     MeasurementError
-        A name is not in the matrix, or its cell cannot be run.
+        A name is not in the matrix or stands twice, or its cell cannot be run.
     """
     by_id = {cell.cell_id: cell for cell in cells}
-    for name in names:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise MeasurementError(f"cell {name} is named twice; name each once")
         if name not in by_id:
             raise MeasurementError(f"no cell {name!r} in the matrix; the plan lists the names")
         rule = by_id[name].rule

@@ -12,7 +12,7 @@ from lora_spec.measurement.composability.plan import Phase0Plan
 from lora_spec.measurement.composability.references import make_references
 from lora_spec.measurement.composability.runner import CellRunner, RunInputs, installed_vllm
 from lora_spec.measurement.composability.store import ObservationStore
-from lora_spec.provenance import sha256_of_file
+from lora_spec.measurement.served_files import ADAPTER_WEIGHTS, adapter_files_sha256, model_files_sha256
 
 _MAX_LINE = 200
 
@@ -43,11 +43,10 @@ def gather_inputs(
             "run in the serving environment"
         )
     refs = tuple(adapter_ref(row["name"], adapters) for row in plan.adapters)
-    files = {ref.name: Path(ref.path) / "adapter_model.safetensors" for ref in refs}
-    files |= {"target": target / "model.safetensors", "drafter": drafter / "model.safetensors"}
-    sha256 = {name: sha256_of_file(path) for name, path in files.items() if path.exists()}
-    _check_pinned(plan, sha256)
-    return RunInputs(str(target), str(drafter), refs, sha256)
+    files = {ref.name: adapter_files_sha256(Path(ref.path)) for ref in refs}
+    _check_pinned(plan, {name: sha256[ADAPTER_WEIGHTS] for name, sha256 in files.items()})
+    files |= {"model:target": model_files_sha256(target), "model:drafter": model_files_sha256(drafter)}
+    return RunInputs(str(target), str(drafter), refs, files)
 
 
 def _check_pinned(plan: Phase0Plan, sha256: Mapping[str, str]) -> None:

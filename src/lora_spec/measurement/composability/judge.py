@@ -18,7 +18,6 @@ from lora_spec.measurement.composability.checks import (
 )
 
 Status = Literal["works", "wrong", "refused", "crashed", "timeout"]
-STATUSES: tuple[Status, ...] = ("works", "wrong", "refused", "crashed", "timeout")
 # What vLLM raises when it declines what it was asked for, at start and for a request; all else is a crash.
 _REFUSALS = {
     "start": {"ValueError", "ValidationError", "VLLMValidationError", "NotImplementedError", "ImportError"},
@@ -59,7 +58,8 @@ def judge_end(end: ProcessEnd, report: Mapping[str, Any] | None) -> dict[str, An
         is_refusal = error["type"] in _REFUSALS.get(stage, ())
         found = {"status": "refused" if is_refusal else "crashed", "reason": f"{error['type']}: {message}"}
         return found | {"stage": stage} | ({} if is_refusal else {"log_tail": list(end.log_tail)})
-    if end.exit_code != 0 and stage not in _AFTER_REQUESTS:
+    # An exit with 0 is no success either, unless the report says that the task was done.
+    if stage not in _AFTER_REQUESTS:
         how = f"signal {-end.exit_code}" if end.exit_code < 0 else f"exit code {end.exit_code}"
         return {
             "status": "crashed",
@@ -86,8 +86,13 @@ def judge_report(
         "status": "wrong" if wrong else "works",
         "reason": "; ".join(reasons) or "every check holds",
         "checks": [asdict(check) for check in checks],
-        "replaced": {axis: value for axis, value in report["in_force"].items() if value != axes[axis]},
+        "replaced": replaced_settings(axes, report["in_force"]),
     }
+
+
+def replaced_settings(axes: Mapping[str, Any], in_force: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the engine ran with where that is not what it was asked for."""
+    return {axis: value for axis, value in in_force.items() if value != axes[axis]}
 
 
 def _checks(

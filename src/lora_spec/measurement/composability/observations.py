@@ -6,11 +6,12 @@ in ``cells`` says for itself that it was measured, and when.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from lora_spec.errors import EvidenceError, ResultError
-from lora_spec.measurement.composability.judge import STATUSES
+from lora_spec.measurement.composability.entries import check_cache_entry, check_cell_entry
 from lora_spec.results import SCHEMA_VERSION, read_json, write_json_atomically
 
 KIND = "phase0_observations"
@@ -64,14 +65,25 @@ def read_observations(path: Path, *, known_ids: Collection[str], vllm_version: s
     if data.get("tier", tier) != tier:
         raise ResultError(f"{path}: measured for tier {data['tier']}, the config is of tier {tier}; pass that tier's")
     cells, semantics = data["cells"], data.get("cache_semantics", [])
+    if not isinstance(semantics, list) or not isinstance(data["provenance"], dict):
+        raise ResultError(f"{path}: cache_semantics is no list or provenance no object; run phase0_vllm_runner")
     _check_evidence(path, [data, *cells, *semantics])
-    for cell in cells:
-        _check_cell(path, cell, known_ids)
     _check_versions(path, [*cells, *semantics], vllm_version)
-    by_id = {cell["cell_id"]: cell for cell in cells}
-    if len(by_id) < len(cells):
-        raise ResultError(f"{path}: a cell id stands twice; merge its observations with phase0_vllm_runner")
-    return Observations(by_id, {entry["test"]: entry for entry in semantics}, data["provenance"])
+    for cell in cells:
+        _check_known(path, cell, known_ids)
+        check_cell_entry(cell, f"{path}: cell {cell['cell_id']}")
+    for entry in semantics:
+        check_cache_entry(entry, f"{path}: cache test {entry.get('test')!r}")
+    return Observations(
+        _by_name(path, cells, "cell_id"), _by_name(path, semantics, "test"), provenance=data["provenance"]
+    )
+
+
+def _by_name(path: Path, entries: list[dict[str, Any]], key: str) -> dict[str, dict[str, Any]]:
+    found = {entry[key]: entry for entry in entries}
+    if len(found) < len(entries):
+        raise ResultError(f"{path}: a {key} stands twice; merge its observations with phase0_vllm_runner")
+    return found
 
 
 def _check_evidence(path: Path, parts: list[Any]) -> None:
@@ -84,15 +96,12 @@ def _check_evidence(path: Path, parts: list[Any]) -> None:
             )
 
 
-def _check_cell(path: Path, cell: Mapping[str, Any], known_ids: Collection[str]) -> None:
-    if cell.get("cell_id") not in known_ids:
+def _check_known(path: Path, cell: Mapping[str, Any], known_ids: Collection[str]) -> None:
+    name = cell.get("cell_id")
+    if not isinstance(name, str) or name not in known_ids:
         raise ResultError(
-            f"{path}: cell {cell.get('cell_id')!r} is not in the matrix of this config; pass the config it was "
-            "measured with, or measure again"
-        )
-    if cell.get("status") not in STATUSES:
-        raise ResultError(
-            f"{path}: cell {cell['cell_id']} has status {cell.get('status')!r}; allowed are {', '.join(STATUSES)}"
+            f"{path}: cell {name!r} is not in the matrix of this config; pass the config it was measured with, or "
+            "measure again"
         )
 
 
@@ -116,6 +125,11 @@ def newest(one: Mapping[str, dict[str, Any]], other: Mapping[str, dict[str, Any]
     """Return the union of two sets of observations; of the same name, the later."""
     union = dict(one)
     for name, entry in other.items():
-        if name not in union or entry["timestamp"] > union[name]["timestamp"]:
+        if name not in union or _time_of(entry) > _time_of(union[name]):
             union[name] = entry
     return union
+
+
+def _time_of(entry: Mapping[str, Any]) -> datetime:
+    # Not compared as texts: one moment is written in many ways, by offset or Z.
+    return datetime.fromisoformat(entry["timestamp"])

@@ -37,12 +37,12 @@ References = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class RunInputs:
-    """Model folders, adapters in the order of the config, and the hashes of all of them."""
+    """Model folders, adapters in the order of the config, and the hashes of their files, folder by folder."""
 
     target: str
     drafter: str
     adapters: tuple[AdapterRef, ...]
-    sha256: Mapping[str, str]
+    sha256: Mapping[str, Mapping[str, str]]
 
 
 def installed_vllm() -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.errors import ResultError
+from lora_spec.measurement.composability.entries import check_cache_entry, check_cell_entry
 from lora_spec.measurement.composability.observations import (
     Observations,
     merge,
@@ -16,6 +17,8 @@ from lora_spec.measurement.composability.observations import (
     write_observations,
 )
 from lora_spec.results import read_json, write_json_atomically
+
+_CHECKS = {"cells": check_cell_entry, "cache_semantics": check_cache_entry}
 
 
 class ObservationStore:
@@ -65,9 +68,13 @@ class ObservationStore:
 
     def _read(self, kind: str, key: str) -> dict[str, dict[str, Any]]:
         """Return what the run's folder holds for this matrix and version; the rest is of an older config."""
-        found = [read_json(path) for path in sorted((self.folder / "observed" / kind).glob("*.json"))]
-        for entry in found:
-            if not isinstance(entry, dict) or key not in entry:
-                raise ResultError(f"{self.folder}: holds a file that is no observation; remove the folder")
-        is_ours = {"cells": self._order.__contains__}.get(kind, lambda name: True)
-        return {e[key]: e for e in found if e.get("vllm_version") == self._version and is_ours(e[key])}
+        found = {}
+        for path in sorted((self.folder / "observed" / kind).glob("*.json")):
+            entry = read_json(path)
+            if not isinstance(entry, dict) or not isinstance(entry.get(key), str):
+                raise ResultError(f"{path}: is no observation; remove the file")
+            if entry.get("vllm_version") != self._version or (kind == "cells" and entry[key] not in self._order):
+                continue
+            _CHECKS[kind](entry, str(path))
+            found[entry[key]] = entry
+        return found
