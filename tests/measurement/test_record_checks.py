@@ -25,7 +25,7 @@ EXPECTED = {
 
 
 def _row(arm: str, prompt_set: str, prompt_id: str, depth: int, **changes) -> PromptRecord:
-    counts = AcceptanceCounts(4, 4 * depth, 2, (2,) + (0,) * (depth - 1))
+    counts = AcceptanceCounts(2, 2 * depth, 1, (1,) + (0,) * (depth - 1))
     served = "sql" if arm == "adapted" else None
     return replace(PromptRecord(prompt_id, prompt_set, arm, served, counts, 5, (1, 2, 3), "length"), **changes)
 
@@ -50,6 +50,14 @@ def _changed(index: int, **changes) -> AcceptanceRecord:
         (_changed(0, finish_reason="error"), "ended with 'error'"),
         (_changed(0, counts=AcceptanceCounts(4, 9, 2, (2,))), "9 tokens drafted in 4 drafts of at most 1"),
         (_changed(0, num_prompt_tokens=-5), "-5 prompt tokens"),
+        (_changed(0, e2el_ms=float("nan")), "steps in nan ms"),
+        (_changed(0, e2el_ms=float("inf")), "steps in inf ms"),
+        (_changed(0, num_steps=-1), "-1 steps"),
+        (
+            _changed(0, counts=AcceptanceCounts(3, 3, 1, (1,))),
+            "3 drafts and 1 accepted tokens cannot have given 3 tokens",
+        ),
+        (_changed(0, counts=AcceptanceCounts(1, 1, 0, (0,))), "1 drafts and 0 accepted tokens cannot"),
         (replace(_record(), records=_record().records[1:]), r"base arm is counted at K=\[2\] where K=\[1, 2\]"),
         (replace(_record(), records=_record().records + _record().records[:1]), "counted twice at K=1"),
     ],
