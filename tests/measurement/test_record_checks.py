@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lora_spec.errors import ResultError
-from lora_spec.measurement.record_checks import ExpectedMeasurement, check_record
+from lora_spec.measurement.record_checks import ExpectedMeasurement, check_alike, check_record
 from lora_spec.measurement.record_table import read_records, write_records
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
@@ -115,3 +115,18 @@ def test_a_record_of_another_measurement_is_refused_with_both_sides(changes, mes
 def test_prompts_that_are_not_frozen_are_held_to_their_number_alone():
     expected = ExpectedMeasurement.from_dict(EXPECTED | _prompts(0, sha256={"queries": None}))
     expected.check(_record(), ENGINE)
+
+
+def test_records_that_were_counted_in_different_ways_are_not_compared():
+    record = _record()
+    other = replace(record, adapter="json")
+    check_alike([])
+    check_alike([record, other])
+    rows = record.records
+    for changed, what in (
+        (tuple(replace(row, weights="merged") for row in rows), "weights"),
+        (tuple(row for row in rows if row.counts.num_speculative_tokens == 1), "depths"),
+        (tuple(row for row in rows if row.prompt_set == "own"), "common prompts"),
+    ):
+        with pytest.raises(ResultError, match=f"'sql' and 'json' were counted with different {what}"):
+            check_alike([record, replace(other, records=changed)])

@@ -86,6 +86,33 @@ def _check_pairs(record: AcceptanceRecord) -> None:
                 )
 
 
+def check_alike(records: Sequence[AcceptanceRecord]) -> None:
+    """Refuse to compare records that were not counted in the same way.
+
+    Raises
+    ------
+    ResultError
+        Two differ in how the adapter was served, in the depths counted, or in the common prompts.
+    """
+    told = [(record.adapter, _way_of(record)) for record in records]
+    for name, way in told[1:]:
+        for what, expected in told[0][1].items():
+            if way[what] != expected:
+                raise ResultError(
+                    f"adapters {told[0][0]!r} and {name!r} were counted with different {what}; pass records of one "
+                    "campaign"
+                )
+
+
+def _way_of(record: AcceptanceRecord) -> dict[str, Any]:
+    rows = record.chosen()
+    return {
+        "weights": {row.weights for row in rows},
+        "depths": {row.counts.num_speculative_tokens for row in rows},
+        "common prompts": {row.prompt_id for row in rows if row.prompt_set == "common"},
+    }
+
+
 @dataclass(frozen=True)
 class ExpectedPrompts:
     """One evaluation entry of ``prompts.yaml``: ``num_prompts`` of every domain in ``sha256``, None until frozen."""
