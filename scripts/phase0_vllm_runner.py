@@ -16,6 +16,7 @@ from lora_spec.measurement.composability.execute import execute_phase0, gather_i
 from lora_spec.measurement.composability.plan import plan_phase0
 from lora_spec.measurement.composability.runner import CellRunner
 from lora_spec.measurement.composability.store import ObservationStore
+from lora_spec.measurement.lock import folder_lock
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 
@@ -43,15 +44,16 @@ def main(args: argparse.Namespace) -> None:
         return
     inputs = gather_inputs(plan, target=args.target, drafter=args.drafter, adapters=named_folders(args.adapters))
     ids = [cell.cell_id for cell in plan.cells]
-    store = ObservationStore(output, order=ids, vllm_version=plan.config.vllm_version, tier=tier.name)
-    store.provenance = collect_provenance(config={**config, "sha256": dict(inputs.sha256)}, seed=plan.config.seed)
-    execute_phase0(
-        CellRunner(plan, inputs, store.folder),
-        store,
-        names=tuple(args.cells),
-        is_again=args.again,
-        report=lambda line: print(line, flush=True),
-    )
+    with folder_lock(ObservationStore.folder_of(output)):
+        store = ObservationStore(output, order=ids, vllm_version=plan.config.vllm_version, tier=tier.name)
+        store.provenance = collect_provenance(config={**config, "sha256": dict(inputs.sha256)}, seed=plan.config.seed)
+        execute_phase0(
+            CellRunner(plan, inputs, store.folder),
+            store,
+            names=tuple(args.cells),
+            is_again=args.again,
+            report=lambda line: print(line, flush=True),
+        )
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -182,3 +182,14 @@ def test_diagnose_never_waits_on_a_fifo(tmp_path, target):
         code = main(["diagnose", str(tmp_path), *(f"--{name}={path}" for name, path in flags.items())])
     assert code == 2
     assert json.loads(stdout.getvalue())["status"] == "error"
+
+
+def test_an_interrupt_is_one_line(run, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lora_spec.cli.script.existing_folder", interrupt)
+    code, text = run("assemble_drafter", "--target", tmp_path)
+    assert code == 130
+    assert text.startswith("assemble_drafter.py: interrupted")
+    assert len(text.splitlines()) == 1

@@ -21,6 +21,8 @@ from lora_spec.measurement.campaign import (
     plan_campaign,
     unpinned_inputs,
 )
+from lora_spec.measurement.lock import folder_lock
+from lora_spec.measurement.record_store import collect_into
 from lora_spec.measurement.tier_campaign import campaign_of, confirm_campaign_of
 from lora_spec.training.recipe import recipe_of_row
 
@@ -130,6 +132,14 @@ def test_a_record_is_asked_for_by_every_file_that_the_engine_reads(mini, tmp_pat
         assert not list(execute_campaign(one, folders, is_done=lambda _, sha256: asked.append(sha256) or True))
         path.write_text(path.read_text().replace(old, new))
     assert asked[0] != asked[1]
+
+
+def test_two_runs_do_not_measure_into_one_folder(mini, tmp_path):
+    row = next(row for row in mini.rows if row["name"] == "sql")
+    folders = Folders(tmp_path, tmp_path, {"sql": ROOT / row["path"]})
+    with folder_lock(tmp_path / "state"), pytest.raises(MeasurementError, match="another run"):
+        collect_into(tmp_path / "out", dataclasses.replace(mini, rows=(row,)), folders, state_dir=tmp_path / "state")
+    assert not (tmp_path / "out").exists()
 
 
 def test_named_adapters_only(mini):

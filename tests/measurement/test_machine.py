@@ -8,6 +8,7 @@ import pytest
 
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement import OtherCpuMeter, machine_load, machine_lock
+from lora_spec.measurement.lock import folder_lock
 
 
 def _holder(path, is_shared):
@@ -50,6 +51,29 @@ def test_shared_holders_do_not_wait_for_each_other(tmp_path):
     with machine_lock(path, is_shared=True, notify=pytest.fail):
         pass
     _release(holder)
+
+
+def test_a_folder_has_one_run_at_a_time_and_a_killed_one_lets_go(tmp_path):
+    folder = tmp_path / "records"
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys\nfrom pathlib import Path\nfrom lora_spec.measurement.lock import folder_lock\n"
+            f"with folder_lock(Path({str(folder)!r})):\n    print('held', flush=True)\n    sys.stdin.readline()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(MeasurementError, match="another run is measuring into this folder"), folder_lock(folder):
+        pytest.fail("held by two")
+    with folder_lock(tmp_path / "others"):
+        holder.kill()
+    holder.communicate(timeout=30)
+    with folder_lock(folder), folder_lock(tmp_path / "others"):
+        assert sorted(path.name for path in folder.iterdir()) == [".lock"]
 
 
 def test_a_killed_holder_lets_go(tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lora_spec.errors import ResultError
-from lora_spec.measurement.record_checks import ExpectedMeasurement, check_record
+from lora_spec.measurement.record_checks import ExpectedMeasurement, check_alike, check_record
 from lora_spec.measurement.record_table import read_records, write_records
 from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
@@ -25,7 +25,7 @@ EXPECTED = {
 
 
 def _row(arm: str, prompt_set: str, prompt_id: str, depth: int, **changes) -> PromptRecord:
-    counts = AcceptanceCounts(4, 4 * depth, 2, (2,) + (0,) * (depth - 1))
+    counts = AcceptanceCounts(2, 2 * depth, 1, (1,) + (0,) * (depth - 1))
     served = "sql" if arm == "adapted" else None
     return replace(PromptRecord(prompt_id, prompt_set, arm, served, counts, 5, (1, 2, 3), "length"), **changes)
 
@@ -50,6 +50,14 @@ def _changed(index: int, **changes) -> AcceptanceRecord:
         (_changed(0, finish_reason="error"), "ended with 'error'"),
         (_changed(0, counts=AcceptanceCounts(4, 9, 2, (2,))), "9 tokens drafted in 4 drafts of at most 1"),
         (_changed(0, num_prompt_tokens=-5), "-5 prompt tokens"),
+        (_changed(0, e2el_ms=float("nan")), "steps in nan ms"),
+        (_changed(0, e2el_ms=float("inf")), "steps in inf ms"),
+        (_changed(0, num_steps=-1), "-1 steps"),
+        (
+            _changed(0, counts=AcceptanceCounts(3, 3, 1, (1,))),
+            "3 drafts and 1 accepted tokens cannot have given 3 tokens",
+        ),
+        (_changed(0, counts=AcceptanceCounts(1, 1, 0, (0,))), "1 drafts and 0 accepted tokens cannot"),
         (replace(_record(), records=_record().records[1:]), r"base arm is counted at K=\[2\] where K=\[1, 2\]"),
         (replace(_record(), records=_record().records + _record().records[:1]), "counted twice at K=1"),
     ],
@@ -107,3 +115,18 @@ def test_a_record_of_another_measurement_is_refused_with_both_sides(changes, mes
 def test_prompts_that_are_not_frozen_are_held_to_their_number_alone():
     expected = ExpectedMeasurement.from_dict(EXPECTED | _prompts(0, sha256={"queries": None}))
     expected.check(_record(), ENGINE)
+
+
+def test_records_that_were_counted_in_different_ways_are_not_compared():
+    record = _record()
+    other = replace(record, adapter="json")
+    check_alike([])
+    check_alike([record, other])
+    rows = record.records
+    for changed, what in (
+        (tuple(replace(row, weights="merged") for row in rows), "weights"),
+        (tuple(row for row in rows if row.counts.num_speculative_tokens == 1), "depths"),
+        (tuple(row for row in rows if row.prompt_set == "own"), "common prompts"),
+    ):
+        with pytest.raises(ResultError, match=f"'sql' and 'json' were counted with different {what}"):
+            check_alike([record, replace(other, records=changed)])

@@ -10,13 +10,13 @@ from lora_spec.measurement.record_table import declared_schema, read_records, wr
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
 from lora_spec.results import write_table_result
 
-TEXT = (7, 8, 9)
+TEXT, BASE_TEXT = (7, 8, 9, 7, 8, 9, 7), (1, 2, 1, 2, 1, 2)
 
 
 def _record(arm: str, **changes) -> PromptRecord:
     counts = changes.pop("counts", AcceptanceCounts(4, 8, 3, (2, 1)))
     name = "json" if arm == "adapted" else None
-    base = PromptRecord("p0", "own", arm, name, counts, 5, TEXT if arm == "adapted" else (1, 2), "stop", "json")
+    base = PromptRecord("p0", "own", arm, name, counts, 5, TEXT if arm == "adapted" else BASE_TEXT, "stop", "json")
     return replace(base, **{"weights": "merged", "num_steps": 4} | changes)
 
 
@@ -27,8 +27,8 @@ RECORD = AcceptanceRecord(
         _record("base"),
         _record("adapted"),
         _record("adapted", drafter="early"),
-        _record("adapted", context="base", output_token_ids=(1, 2)),
-        _record("adapted", source="live", weights="lora", e2el_ms=12.5, output_token_ids=(7, 8)),
+        _record("adapted", context="base", output_token_ids=BASE_TEXT),
+        _record("adapted", source="live", weights="lora", e2el_ms=12.5, output_token_ids=TEXT[:6]),
     ),
 )
 
@@ -51,7 +51,7 @@ def test_a_text_is_stored_once_for_all_records_that_share_it(tmp_path):
 def test_columns_are_the_declared_ones(tmp_path):
     table = pq.read_table(_write(tmp_path / "a.parquet"))
     assert table.schema.remove_metadata() == declared_schema()
-    assert table["num_output_tokens"].to_pylist() == [2, 3, 3, 2, 2]
+    assert table["num_output_tokens"].to_pylist() == [6, 7, 7, 6, 6]
 
 
 @pytest.mark.parametrize("role", ["fit", "calibration"])

@@ -13,6 +13,7 @@ from lora_spec.errors import ConfigError, EngineError, LoraSpecError, Measuremen
 
 EXIT_FAILED_RUN = 1
 EXIT_WRONG_INPUT = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells tell it
 
 _SERVING_PACKAGES = ("torch", "vllm", "transformers", "peft", "pyarrow", "gguf", "accelerate")
 # Where the system is at fault and not what was asked for: the disk is full or broken, memory or files ran out.
@@ -20,7 +21,7 @@ _FAILURES = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, 
 
 
 def run_script(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
-    """Parse the flags, run the script, and leave with 0, 1 (a failed run) or 2 (wrong input).
+    """Parse the flags, run the script, and leave with 0, 1 (a failed run), 2 (wrong input) or 130 (interrupted).
 
     Only errors that a user can cause or mend become one line; a fault of our own keeps its traceback, since
     it belongs in the rule's log.
@@ -33,6 +34,9 @@ def run_script(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespa
     except BrokenPipeError:
         abandon(sys.stdout)  # the reader (head, less) has gone, and what files the script writes is written
         sys.exit(EXIT_FAILED_RUN)
+    except KeyboardInterrupt:
+        tell(f"{parser.prog}: interrupted; what is written is whole, the same command goes on")
+        sys.exit(EXIT_INTERRUPTED)
     except (LoraSpecError, OSError, UnicodeError, RecursionError, MemoryError, ModuleNotFoundError) as error:
         message, code = _told(error)
         tell(f"{parser.prog}: {message}")

@@ -9,6 +9,7 @@ from lora_spec.errors import ResultError
 from lora_spec.gate.effect_gate import EffectRule, judge_effect
 from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.measurement.live_check import compare_live
+from lora_spec.measurement.record_checks import check_alike
 from lora_spec.measurement.robustness import order_stability
 from lora_spec.measurement.variance import prompt_table, variance_components
 from lora_spec.records import AcceptanceRecord
@@ -41,11 +42,13 @@ def effect_report(
     Raises
     ------
     ResultError
-        An adapter stands twice, has no stratum, or was confirmed live with other weights than were counted.
+        An adapter stands twice, has no stratum, or was confirmed live with other weights than were counted; or the
+        records were not counted in the same way.
     """
     depth = settings.rule.num_speculative_tokens
     by_name = by_adapter(records, _adapter_of, what="acceptance records")
     _check_joined(by_name, settings.strata, by_adapter(live, _adapter_of, what="live records"))
+    check_alike(records)
     judged = judge_effect(records, settings.strata, cost_model, settings.rule)
     return {
         **judged,

@@ -54,3 +54,29 @@ def machine_lock(
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Hold a folder of records for a ``with`` block, so that no second run writes among them.
+
+    Two runs share the reports of their processes and each other's half of the records; the second is refused, since
+    waiting would only measure again what the first measures. The kernel lets go when the process ends, however it ends.
+
+    Raises
+    ------
+    MeasurementError
+        Another run holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as err:
+            raise MeasurementError(
+                f"{folder}: another run is measuring into this folder; wait for its end, or name another folder"
+            ) from err
+        yield
+    finally:
+        os.close(handle)

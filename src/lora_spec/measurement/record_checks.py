@@ -1,5 +1,6 @@
 """Is an acceptance record of one adapter, whole, and of the measurement that the config describes?"""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +49,25 @@ def _check_row(row: PromptRecord, adapter: str, where: str) -> None:
         )
     if row.num_prompt_tokens < 1:
         raise ResultError(f"{where}: {row.num_prompt_tokens} prompt tokens; measure again")
+    if (row.num_steps or 0) < 0 or not (row.e2el_ms is None or 0 <= row.e2el_ms < math.inf):
+        raise ResultError(f"{where}: {row.num_steps} steps in {row.e2el_ms} ms; measure again")
+    _check_tokens(row, where)
+
+
+def _check_tokens(row: PromptRecord, where: str) -> None:
+    """Hold the counts to the text: a step adds its accepted drafts and one token, the first token comes without one.
+
+    The last step may accept up to K drafts past the end. A look-up, and a live engine near its limits, may leave steps
+    without drafts; a replayed drafter drafts in every one.
+    """
+    counts, num_later = row.counts, len(row.output_token_ids) - 1
+    past_end = counts.num_drafts + counts.num_accepted_tokens - num_later
+    drafts_always = row.source == "replay" and row.drafter != "ngram"
+    if past_end > counts.num_speculative_tokens or (drafts_always and past_end < 0):
+        raise ResultError(
+            f"{where}: {counts.num_drafts} drafts and {counts.num_accepted_tokens} accepted tokens cannot have given "
+            f"{num_later + 1} tokens at K={counts.num_speculative_tokens}; measure again"
+        )
 
 
 def _check_pairs(record: AcceptanceRecord) -> None:
@@ -64,6 +84,33 @@ def _check_pairs(record: AcceptanceRecord) -> None:
                     f"adapter {record.adapter!r}, {prompt_set} prompt {prompt_id}: the {arm} arm is counted at K="
                     f"{sorted(found)} where K={sorted(every)} belong; measure again"
                 )
+
+
+def check_alike(records: Sequence[AcceptanceRecord]) -> None:
+    """Refuse to compare records that were not counted in the same way.
+
+    Raises
+    ------
+    ResultError
+        Two differ in how the adapter was served, in the depths counted, or in the common prompts.
+    """
+    told = [(record.adapter, _way_of(record)) for record in records]
+    for name, way in told[1:]:
+        for what, expected in told[0][1].items():
+            if way[what] != expected:
+                raise ResultError(
+                    f"adapters {told[0][0]!r} and {name!r} were counted with different {what}; pass records of one "
+                    "campaign"
+                )
+
+
+def _way_of(record: AcceptanceRecord) -> dict[str, Any]:
+    rows = record.chosen()
+    return {
+        "weights": {row.weights for row in rows},
+        "depths": {row.counts.num_speculative_tokens for row in rows},
+        "common prompts": {row.prompt_id for row in rows if row.prompt_set == "common"},
+    }
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class ObservationStore:
     """
 
     def __init__(self, output: Path, *, order: Collection[str], vllm_version: str, tier: str) -> None:
-        self.folder = output.with_suffix("")
+        self.folder = self.folder_of(output)
         self._output = output
         self._order = {name: place for place, name in enumerate(order)}
         self._tier = tier
@@ -43,6 +43,11 @@ class ObservationStore:
             old = read_observations(output, known_ids=self._order, vllm_version=vllm_version, tier=tier)
             self.cells = newest(self.cells, old.cells)
             self.cache = newest(self.cache, old.cache_semantics)
+
+    @staticmethod
+    def folder_of(output: Path) -> Path:
+        """Return the run's folder, which lies beside its output."""
+        return output.with_suffix("")
 
     def is_measured(self, name: str, digest: str) -> bool:
         """Return whether a cell, or a claim of a cache test, was observed with the same code and settings."""
