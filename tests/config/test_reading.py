@@ -209,7 +209,7 @@ def test_a_derived_row_has_the_rank_and_the_fold_of_its_parent(root, edit):
         ("adapter_pool", lambda d: d["adapters"][0].update(name="x" * 121), "at most 120 characters"),
         ("adapter_pool", lambda d: d["adapters"][0].update(license="\x1b[31m"), "without control characters"),
         ("gate", lambda d: d["predictor"].update(num_folds=1), "predictor.num_folds: got 1; input should be greater"),
-        ("gate", lambda d: d["predictor"].update(mode="checkpoint_base"), "predictor.mode: got 'checkpoint_base'"),
+        ("gate", lambda d: d["predictor"].update(mode="checkpoint"), "predictor.mode: got 'checkpoint'"),
         ("gate", lambda d: d.update(num_uncertainty_draws=0), "num_uncertainty_draws: got 0"),
         ("gate", lambda d: d.update(num_uncertainty_draws=10**12), "num_uncertainty_draws: got 1000000000000"),
         ("gate", lambda d: d.update(map_batch_sizes=[1, 1]), "map_batch_sizes: got [1, 1]; values must be distinct"),
