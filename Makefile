@@ -72,7 +72,7 @@ compare: env-analysis need-records ## new numbers of TIER against the shipped on
 	@.venv/bin/python scripts/compare.py --runs $(TIER) $(TIER)-shipped
 
 # NAME may hold several names with commas between them.
-adapter: env ## train, measure and add one adapter of TIER by its NAME in adapter_pool.yaml (minutes to an hour)
+adapter: env ## train, measure and add one adapter of TIER by its NAME in adapter_pool.yaml (10 minutes)
 	@test -n "$(NAME)" || { echo "which adapter? make adapter TIER=$(TIER) NAME=a-row-of-configs/$(TIER)/adapter_pool.yaml" >&2; exit 2; }
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=fresh "pool=$(NAME)" -- records
 	@.venv/bin/python scripts/ship_records.py --tier $(TIER) --names $(subst $(comma), ,$(NAME))
