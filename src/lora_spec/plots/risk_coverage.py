@@ -50,7 +50,8 @@ def draw_risk_coverage(frame: pd.DataFrame, context: FigureContext) -> Figure:
 
 def _draw_curve(ax: Axes, curve: pd.DataFrame) -> None:
     if curve.empty:
-        ax.text(0.5, 0.5, "every prediction is out of distribution: none is ever committed", ha="center")
+        words = "no prediction has a basis: out of distribution, or an interval of all that is possible"
+        ax.text(0.98, 0.85, words, ha="right")
         return
     coverage = curve["coverage"].to_numpy(float)
     ax.fill_between(coverage, curve["risk"], curve["upper"], step="mid", color=FAINT, lw=0, zorder=0)
