@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.actions import losses_of
-from lora_spec.gate.along import along, equally_likely_positions
+from lora_spec.gate.along import equally_likely_positions, lengths_along
 from lora_spec.gate.settings import GateSettings
 from lora_spec.records import AcceptanceEstimate
 
@@ -33,7 +33,7 @@ def violation_probability(
     often verdicts of some doubt are wrong is for :mod:`lora_spec.evaluation.selective` to count.
     """
     positions = equally_likely_positions(estimate.level, _NUM_POSITIONS)
-    lengths = {k: np.clip(along(estimate.acceptance_length(k), positions), 1.0, k + 1.0) for k in settings.rivals}
+    lengths = lengths_along(estimate, positions, settings.rivals)
     # Every position meets every draw: (positions, draws).
     speedups = {k: lengths[k][:, None] * cost_model.time_ratio_draws(k, batch_size) for k in settings.rivals}
     return float(np.mean(losses_of(depth, speedups, settings) > max_loss))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.cost_model.model import CostModel
-from lora_spec.gate.along import along, equally_likely_positions
+from lora_spec.gate.along import equally_likely_positions, lengths_along
 from lora_spec.percentiles import percentile_interval
 from lora_spec.records import AcceptanceEstimate, Interval
 
@@ -70,7 +70,7 @@ def best_speedups(
     found = {}
     for name, estimate in estimates.items():
         positions = rng.permutation(equally_likely_positions(estimate.level, num_draws))
-        lengths = {k: np.clip(along(estimate.acceptance_length(k), positions), 1.0, k + 1.0) for k in depths}
+        lengths = lengths_along(estimate, positions, depths)
         draws = np.max([lengths[k] * ratios[k] for k in depths], axis=0)
         at_estimate = {k: cost_model.speedup(estimate, k, batch_size).interval.estimate for k in depths}
         depth = max(depths, key=lambda k: (at_estimate[k], -k))

@@ -6,27 +6,16 @@ their parent's source, which is left out with them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import PredictorError
-from lora_spec.evaluation import (
-    Resampled,
-    SourceDraws,
-    auroc,
-    draw_sources,
-    equal_source_weights,
-    mean_absolute_error,
-    permutation_p_value,
-    rate_errors,
-    source_mean,
-    spearman,
-)
+from lora_spec.evaluation import Resampled, draw_sources, permutation_p_value
+from lora_spec.gate.comparison_scores import ScoredAdapters, as_dict, resample
 from lora_spec.gate.net_loss import Question, ask, base_counts, fix_load
 from lora_spec.gate.settings import gate_settings
 from lora_spec.predictors.columns import BASE_ABLATION
@@ -35,42 +24,10 @@ from lora_spec.predictors.held_out_comparison import Contender, HeldOutCompariso
 from lora_spec.predictors.joining import teaching_features
 from lora_spec.records import AcceptanceRecord
 
-Array = NDArray[np.float64]
-
 COMPARED = ("spearman", "auroc", "length_error")
 """Scores that are compared between contenders; the first two are better high, the error better low."""
 _PROMPT_SET = "own"
 _FIRST_MODE = "checkpoint_only"
-
-
-@dataclass(frozen=True)
-class ScoredAdapters:
-    """The truth of the adapters that count, row by row, and the draws that all scores share.
-
-    Parameters
-    ----------
-    lengths, rates, mismatches
-        Measured E_K at the standing depth, a_1 to a_max of shape ``(n, depth)``, and mismatch (NaN where undefined).
-    is_net_loss
-        The answer that AUROC is about; None where no AUROC may be given.
-    """
-
-    examples: tuple[TrainingExample, ...]
-    lengths: Array
-    rates: Array
-    mismatches: Array
-    is_net_loss: NDArray[np.bool_] | None
-    draws: SourceDraws
-
-    @property
-    def names(self) -> list[str]:
-        """Return the adapters' names."""
-        return [example.adapter for example in self.examples]
-
-    @property
-    def sources(self) -> list[str]:
-        """Return the adapters' sources."""
-        return [example.source for example in self.examples]
 
 
 def compare_predictors(
@@ -106,7 +63,7 @@ def compare_predictors(
     examples = tuple(example for example in found.examples if example.adapter in set(scored))
     question = _question(examples, records, cost_model, gate)
     truth = _truth(examples, question, gate)
-    resampled = {_key(contender): _resample(contender, truth) for contender in found.contenders}
+    resampled = {_key(contender): resample(contender, truth) for contender in found.contenders}
     return {
         "context": {**context, **_context(found, truth, scored, gate)},
         "net_loss": {
@@ -172,38 +129,10 @@ def _truth(examples: tuple[TrainingExample, ...], question: Question, gate: Mapp
     )
 
 
-def _resample(contender: Contender, truth: ScoredAdapters) -> dict[str, Resampled]:
-    """Return every score that is defined for a contender, on the shared draws."""
-    guesses = [contender.guesses[name] for name in truth.names]
-    lengths = np.array([guess.acceptance_length for guess in guesses])
-    over = truth.draws.resample
-    found = {"length_error": over(mean_absolute_error, lengths, truth.lengths)}
-    if contender.orders_adapters:
-        mismatches = np.array([guess.mismatch for guess in guesses], dtype=np.float64)
-        found["spearman"] = over(spearman, lengths, truth.lengths)
-        found["mismatch_spearman"] = over(_spearman_of_known, mismatches, truth.mismatches)
-        if truth.is_net_loss is not None:
-            found["auroc"] = over(auroc, -lengths, truth.is_net_loss)
-    if not contender.is_null:
-        errors = rate_errors([guess.acceptance_rate_per_pos for guess in guesses], truth.rates)
-        found["calibration_error"] = over(source_mean, errors, equal_source_weights(truth.sources))
-    return found
-
-
-def _spearman_of_known(guessed: Array, measured: Array) -> float | None:
-    known = np.isfinite(guessed) & np.isfinite(measured)
-    return spearman(guessed[known], measured[known]) if known.sum() > 1 else None
-
-
-def _as_dict(value: Resampled | None, level: float) -> dict[str, float] | None:
-    interval = None if value is None else value.interval(level)
-    return None if interval is None else asdict(interval)
-
-
 def _scores(
     contender: Contender, resampled: Mapping[str, Resampled], truth: ScoredAdapters, gate: Mapping[str, Any]
 ) -> dict[str, Any]:
-    rule, score = gate["comparison"], partial(_as_dict, level=gate["level"])
+    rule, score = gate["comparison"], partial(as_dict, level=gate["level"])
     lengths = [contender.guesses[name].acceptance_length for name in truth.names]
     p_value = permutation_p_value(
         lengths,
@@ -245,7 +174,7 @@ def _differences(
                     "against": rival.predictor,
                     "against_mode": rival.mode,
                     "score": name,
-                    "difference": _as_dict(left[name].minus(right[name]), level),
+                    "difference": as_dict(left[name].minus(right[name]), level),
                 }
                 for name in COMPARED
                 if name in left and name in right
@@ -265,10 +194,10 @@ def _ablation(
         name = middle.predictor
         tensors, margins = (resampled[name, kind.mode] for kind in (BASE_ABLATION["tensors"], BASE_ABLATION["margins"]))
         before = None
-        for step, scores in (("tensors", tensors), ("moments", _resample(middle, truth)), ("margins", margins)):
+        for step, scores in (("tensors", tensors), ("moments", resample(middle, truth)), ("margins", margins)):
             now = scores["spearman"]
-            gain = None if before is None else _as_dict(now.minus(before), level)
-            rows.append({"predictor": name, "step": step, "spearman": _as_dict(now, level), "gain": gain})
+            gain = None if before is None else as_dict(now.minus(before), level)
+            rows.append({"predictor": name, "step": step, "spearman": as_dict(now, level), "gain": gain})
             before = now
     return rows
 
