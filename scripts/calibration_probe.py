@@ -6,11 +6,10 @@ was stopped goes on with the first adapter whose record is not in --state.
 """
 
 import argparse
-from pathlib import Path
 
-from lora_spec.cli.by_hand import by_hand
+from lora_spec.cli.campaigns import campaign_parser, output_dir_of
 from lora_spec.cli.output import tell
-from lora_spec.cli.script import existing_folder, named_path, run_script
+from lora_spec.cli.script import run_script
 from lora_spec.config import tier_holding
 from lora_spec.measurement.calibration_campaign import plan_calibration
 from lora_spec.measurement.calibration_store import probe_into
@@ -25,7 +24,7 @@ def main(args: argparse.Namespace) -> None:
     tier = tier_holding(args.config, "phase1_measurement")
     campaign = campaign_of(tier, names=args.names)
     plan = plan_calibration(campaign, num_prompts=args.num_prompts)
-    output_dir = args.output_dir or by_hand(tier.name, "calibration")
+    output_dir = output_dir_of(args, tier)
     common = {"tier": tier.name, "provenance": collect_provenance(config=plan, seed=None)}
     if not args.execute:
         path = output_dir / "plan.json"
@@ -37,23 +36,9 @@ def main(args: argparse.Namespace) -> None:
     probe_into(output_dir, campaign, folders, state_dir=state, num_prompts=args.num_prompts, **common)
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument(
-    "--config",
-    type=Path,
-    default=Path("configs/phase1_measurement.yaml"),
-    help="phase1_measurement.yaml in its tier's folder (default: %(default)s)",
-)
-parser.add_argument("--execute", action="store_true", help="start the engine and probe")
+parser = campaign_parser(__doc__, step="calibration", has_early_drafter=False)
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
 parser.add_argument("--num-prompts", type=int, help="only the first N prompts of each adapter (default: all)")
-parser.add_argument("--target", type=existing_folder, help="model folder of the target")
-parser.add_argument("--drafter", type=existing_folder, help="model folder of the drafter")
-parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
-parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: the output)")
-parser.add_argument(
-    "--output-dir", type=Path, help="where plan or records go (default: results/TIER/by_hand/calibration)"
-)
 
 if __name__ == "__main__":
     run_script(parser, main)

@@ -16,13 +16,15 @@ from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 
 
-def campaign_parser(description: str | None, *, step: str) -> argparse.ArgumentParser:
+def campaign_parser(description: str | None, *, step: str, has_early_drafter: bool = True) -> argparse.ArgumentParser:
     """Return a parser with the flags of every campaign.
 
     Parameters
     ----------
     step
         The folder below ``results/TIER/by_hand`` where plan and records go by default.
+    has_early_drafter
+        Whether an early checkpoint of the drafter may replay too.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -34,9 +36,10 @@ def campaign_parser(description: str | None, *, step: str) -> argparse.ArgumentP
     parser.add_argument("--execute", action="store_true", help="start the engine and measure")
     parser.add_argument("--target", type=existing_folder, help="model folder of the target")
     parser.add_argument("--drafter", type=existing_folder, help="model folder of the drafter")
-    parser.add_argument(
-        "--early-drafter", type=existing_folder, help="folder of its early checkpoint, where that replays"
-    )
+    if has_early_drafter:
+        parser.add_argument(
+            "--early-drafter", type=existing_folder, help="folder of its early checkpoint, where that replays"
+        )
     parser.add_argument("--adapters", type=named_path, nargs="+", default=[], help="NAME=FOLDER for each adapter")
     parser.add_argument("--state", type=Path, help="folder where records survive an interrupted run (default: output)")
     parser.add_argument(
