@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -55,6 +56,7 @@ Revision = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")]
 RepoId = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
 RelativePath = Annotated[StrictStr, AfterValidator(_stay_inside_repository)]
 # Upper bounds keep a slip of the pen from filling the memory or running for a year.
+PointInTime = AwareDatetime
 Count = Annotated[StrictInt, Field(ge=0, le=10_000_000)]
 PositiveCount = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
 NumPrompts = Annotated[StrictInt, Field(ge=1, le=100_000)]

@@ -53,6 +53,8 @@ def test_of_a_log_without_end_a_bounded_tail_is_kept(tmp_path):
 @pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_order_to_end_takes_the_program_along(tmp_path, order):
     code = (
+        # Under nohup or in the background, what starts the tests ignores some orders, and its children with it.
+        f"import signal\nsignal.signal({int(order)}, signal.SIG_DFL)\n"
         "import sys\nfrom pathlib import Path\nfrom lora_spec.engines.limited_process import run_limited\n"
         f"run_limited(['sh', '-c', 'echo $$; sleep 60'], timeout_s=60, log=Path({str(tmp_path / 'log')!r}))"
     )

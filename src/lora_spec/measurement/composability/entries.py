@@ -6,9 +6,9 @@ Keys that this version does not read are left alone: others may write more than 
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired
 
-from pydantic import AwareDatetime, StrictBool
 from typing_extensions import TypedDict
 
+from lora_spec.config.fields import Flag, PointInTime
 from lora_spec.config.phase0_matrix import AxesConfig
 from lora_spec.config.phase0_runtime import CacheSemanticsConfig
 from lora_spec.errors import MeasurementError, ResultError
@@ -38,7 +38,7 @@ class CellEntry(TypedDict):
     vllm_version: str
     status: Status
     reason: str
-    timestamp: AwareDatetime
+    timestamp: PointInTime
     digest: NotRequired[str]
     checks: NotRequired[list[CheckEntry]]
     replaced: NotRequired[dict[str, AxisValue]]
@@ -53,9 +53,9 @@ class CacheEntry(TypedDict):
     vllm_version: str
     status: Status
     reason: str
-    timestamp: AwareDatetime
-    expected: StrictBool
-    observed: StrictBool | None
+    timestamp: PointInTime
+    expected: Flag
+    observed: Flag | None
     digest: NotRequired[str]
     history: NotRequired[list[dict[str, Any]]]
 
