@@ -10,6 +10,7 @@ from lora_spec.measurement.processor import cpu_features
     [
         (["fpu avx2 avx512f amx_tile", "fpu avx2 avx512f amx_tile"], ["avx2", "avx512f", "amx_tile"]),
         (["fpu avx2 avx512f", "fpu avx2"], ["avx2"]),
+        (["fpu avx2 avx512f avx512_bf16"], ["avx2", "avx512f", "avx512_bf16"]),
         (["fpu avx512fp16"], []),
     ],
 )

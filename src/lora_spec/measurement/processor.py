@@ -4,7 +4,7 @@ from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
 
-FEATURES = ("avx2", "avx512f", "amx_tile")
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_tile")
 """Instruction sets between which the engine's matrix products choose, from slow to quick."""
 
 

@@ -4,13 +4,14 @@ from typing import Any
 
 
 def quick_dtype() -> Any:
-    """Return the type to multiply matrices in: bfloat16 where the processor has AMX tiles for it, else float32.
+    """Return the type to multiply matrices in: bfloat16 where the processor has instructions for it, else float32.
 
-    On an x86 processor with AVX-512 but no AMX, float32 was twice as fast (docs/LOG.md, 2026-11-30).
+    With AMX tiles or AVX512-BF16, bfloat16 is about twice as fast; without either it takes twice as long (docs/LOG.md).
     """
     import torch
 
-    return torch.bfloat16 if torch.cpu._is_amx_tile_supported() else torch.float32
+    has_bfloat16 = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    return torch.bfloat16 if has_bfloat16 else torch.float32
 
 
 def quick_autocast() -> Any:
