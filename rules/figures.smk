@@ -10,6 +10,11 @@ rule join_tables:
         step_times=f"{RECORDS}/step_times.json",
         effect_gate="results/{run}/effect_gate.json",
         certification="results/{run}/certification.json",
+        comparison=(
+            "results/{run}/predictor/comparison.json"
+            if can_compare_predictors()
+            else []
+        ),
         verdicts=expand(
             "results/{run}/verdicts/{adapter}.{mode}.json",
             adapter=ADAPTERS,
@@ -32,13 +37,14 @@ rule join_tables:
         python=analysis_python(),
         code=code("join_tables"),
         settings=as_json(study_settings()),
+        comparison=lambda wildcards, input: flag("--comparison", input.comparison),
     message:
         "Joining tables"
     shell:
         "{params.python:q} scripts/join_tables.py --measured {input.measured:q} --predictions {input.predictions:q}"
         " --cost-model {input.cost_model:q} --step-times {input.step_times:q} --effect-gate {input.effect_gate:q}"
         " --certification {input.certification:q} --verdicts {input.verdicts:q}"
-        " --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log:q} 2>&1"
+        " {params.comparison:q} --settings {params.settings:q} --output-dir results/{wildcards.run}/tables > {log:q} 2>&1"
 
 
 rule plot_figure:

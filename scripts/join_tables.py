@@ -21,6 +21,7 @@ def main(args: argparse.Namespace) -> None:
         effect_gate=args.effect_gate,
         certification=args.certification,
         settings=args.settings,
+        comparison=args.comparison,
     )
     with naming(args.measured, args.predictions, args.step_times):
         tables = tables_of(study)
@@ -38,6 +39,7 @@ for flag in (
     "--output-dir",
 ):
     parser.add_argument(flag, type=Path, required=True)
+parser.add_argument("--comparison", type=Path, help="scores of all predictors, where they were compared")
 parser.add_argument("--verdicts", type=Path, nargs="+", required=True)
 add_json_flag(parser, "--settings", StudySettings, help="tier, pool and gate, JSON")
 

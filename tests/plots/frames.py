@@ -118,11 +118,17 @@ def paired_effect(num_adapters: int = 6, *, evidence: str = "measured") -> pd.Da
 
 
 def predicted_vs_measured(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
-    """Return three modes of falling error; the last adapter's checkpoint-only prediction is missing."""
+    """Return four modes: one that the gate judges, its last adapter missing, and three of points."""
     rows = []
     lengths = _lengths(num_adapters)
-    for mode, error in (("checkpoint_only", 0.25), ("checkpoint_base", 0.12), ("checkpoint_calib", 0.05)):
+    for mode, error in (
+        ("checkpoint_only", 0.25),
+        ("checkpoint_base", 0.12),
+        ("checkpoint_meta", 0.2),
+        ("checkpoint_calib", 0.05),
+    ):
         for i, (name, length) in enumerate(zip(adapter_names(num_adapters), lengths, strict=True)):
+            is_judged = mode == "checkpoint_only"
             predicted = length + error * np.cos(1.7 * i) if (mode, i) != ("checkpoint_only", num_adapters - 1) else None
             rows.append(
                 {
@@ -134,9 +140,9 @@ def predicted_vs_measured(num_adapters: int = 6, *, evidence: str = "measured") 
                     "measured_lower": length - 0.05,
                     "measured_upper": length + 0.06,
                     "predicted": predicted,
-                    "predicted_lower": None if predicted is None else predicted - 1.4 * error,
-                    "predicted_upper": None if predicted is None else predicted + 1.4 * error,
-                    "is_abstained": predicted is None or i % 3 == 1,
+                    "predicted_lower": None if predicted is None or not is_judged else predicted - 1.4 * error,
+                    "predicted_upper": None if predicted is None or not is_judged else predicted + 1.4 * error,
+                    "is_abstained": (predicted is None or i % 3 == 1) if is_judged else None,
                 }
             )
     return _context(pd.DataFrame(rows), evidence)

@@ -86,7 +86,7 @@ def load(parts, tmp_path):
     """Return a function that writes the study's files, one part changed, and reads them."""
     kinds = {"measured": "measured_acceptance", "step_times": "step_time_cells"}
 
-    def _load(part=None, change=lambda data: None, settings=SETTINGS):
+    def _load(part=None, change=lambda data: None, settings=SETTINGS, comparison=None):
         data = json.loads(json.dumps(parts))
         replaced = change(data[part]) if part else None
         if replaced is not None:
@@ -98,9 +98,59 @@ def load(parts, tmp_path):
         verdicts = [tmp_path / f"v{index}.json" for index, _ in enumerate(data["verdicts"])]
         for path, verdict in zip(verdicts, data["verdicts"], strict=True):
             write_json_atomically(path, verdict)
-        return load_study(**paths, verdicts=verdicts, settings=settings)
+        compared = None if comparison is None else tmp_path / "comparison.json"
+        if compared is not None:
+            kind = "predictor_comparison"
+            write_result(compared, kind=kind, evidence="measured", tier="mini", provenance={}, payload=comparison)
+        return load_study(**paths, verdicts=verdicts, settings=settings, comparison=compared)
 
     return _load
+
+
+COMPARED = ("adapter", "adapter_sha256", "source", "is_scored", "acceptance_length", "acceptance_rate_per_pos")
+
+
+def _comparison(guesses, weights=SHA):
+    """Return a comparison in which the gate's predictor and another one guess in two modes."""
+    scores = ("spearman", "permutation_p", "auroc", "mismatch_spearman", "length_error", "calibration_error")
+    contenders = [
+        {"predictor": predictor, "mode": mode, "is_null": mode is None, "sees": "-", **dict.fromkeys(scores)}
+        | {
+            "guesses": {
+                n: {"acceptance_length": v, "acceptance_rate_per_pos": None, "mismatch": None} for n, v in found.items()
+            }
+        }
+        for predictor, mode, found in guesses
+    ]
+    adapters = [
+        dict(zip(COMPARED, (name, weights, name, True, 1.5, [0.5]), strict=True))
+        | {"mismatch": None, "is_net_loss": None}
+        for name in NAMES
+    ]
+    question = {"load": None, "base_prompt_set": "common", "prevalence": None, "is_scored": False, "reason": "none"}
+    empty = {"context": {}, "differences": [], "base_ablation": [], "lacking_modes": {}}
+    return empty | {"net_loss": question, "contenders": contenders, "adapters": adapters}
+
+
+def test_other_modes_join_figure_3_as_points_of_the_gates_own_predictor(load, parts):
+    chosen, gates_mode = CONTEXT["predictor"], CONTEXT["mode"]
+    guesses = [
+        (chosen, gates_mode, dict.fromkeys(NAMES, 9.0)),
+        (chosen, "checkpoint_calib", {"harmless": 1.9, "broken": 1.1}),
+        ("another", "checkpoint_base", dict.fromkeys(NAMES, 9.0)),
+        ("norm_ridge", None, dict.fromkeys(NAMES, 9.0)),
+    ]
+    table = tables_of(load(comparison=_comparison(guesses)))["predicted_vs_measured"]
+    points = table[table["mode"] == "checkpoint_calib"].set_index("adapter")
+    assert points["predicted"].to_dict() == {"harmless": 1.9, "broken": 1.1}
+    assert points[["predicted_lower", "predicted_upper", "is_abstained"]].isna().all(axis=None)
+    assert set(table["mode"]) == {gates_mode, "checkpoint_calib"}
+    assert not table.loc[table["mode"] == gates_mode, "is_abstained"].isna().any()
+
+
+def test_a_comparison_of_other_weights_is_refused(load):
+    with pytest.raises(ResultError, match="harmless"):
+        load(comparison=_comparison([], weights="1" * 64))
 
 
 def test_a_sound_study_gives_every_table(load):

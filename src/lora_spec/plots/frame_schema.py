@@ -19,6 +19,7 @@ from lora_spec.regular_file import read_regular_file
 from lora_spec.results import MAX_TABLE_BYTES, naming
 
 _DTYPES = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
+_NULLABLE_DTYPES = {"int": "Int64", "bool": "boolean"}
 _MAX_CHARACTERS = 4000
 _MAX_WHOLE = 2**53  # beyond it a float skips whole numbers
 
@@ -35,7 +36,7 @@ class Column:
     @property
     def dtype(self) -> str:
         """Return the pandas dtype of a checked column."""
-        return "Int64" if self.kind == "int" and self.is_nullable else _DTYPES[self.kind]
+        return _NULLABLE_DTYPES.get(self.kind, _DTYPES[self.kind]) if self.is_nullable else _DTYPES[self.kind]
 
 
 _CONTEXT = {

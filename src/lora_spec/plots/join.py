@@ -1,7 +1,7 @@
 """Tables for figures: truth, guess and cost meet here, adapter by adapter, and nowhere else."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from lora_spec.errors import ResultError
 from lora_spec.gate import GateSettings, decision_map
 from lora_spec.gate.overtaking import best_speedups, count_overtaking
 from lora_spec.plots.context import with_context
+from lora_spec.plots.guessed_rows import guessed_rows
 from lora_spec.plots.risk_rows import risk_coverage_rows
 from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
 
@@ -24,7 +25,8 @@ class Study:
     """Everything that a tier's tables are made of; adapters are in pool order.
 
     ``measured`` and ``predicted`` map an adapter's name to its summary (``measurement.summary``) and its prediction;
-    ``verdicts`` maps (name, mode) to the verdict's JSON; ``pool`` maps a name to its row.
+    ``verdicts`` maps (name, mode) to the verdict's JSON; ``pool`` maps a name to its row; ``points`` maps a mode that
+    the gate is not given to the held-out acceptance lengths of its predictor there, without intervals.
     """
 
     tier: str
@@ -41,6 +43,7 @@ class Study:
     effect: Mapping[str, Any]
     certification: Mapping[str, Any]
     map_batch_sizes: Sequence[int]
+    points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cpu_features: Sequence[str] | None = None
 
     @property
@@ -97,26 +100,7 @@ def paired_effect_table(study: Study) -> pd.DataFrame:
 
 def predicted_vs_measured_table(study: Study) -> pd.DataFrame:
     """Return the table of figure 3: every prediction comes from adapters of other domains."""
-    rows = []
-    for name, prediction in study.predicted.items():
-        truth = study.estimate(name).acceptance_length(study.standing)
-        guess = prediction.acceptance_length(study.standing)
-        rows.append(
-            {
-                "adapter": name,
-                "source": study.pool[name]["domain"],
-                "mode": prediction.mode,
-                "num_speculative_tokens": study.standing,
-                "measured": truth.estimate,
-                "measured_lower": truth.lower,
-                "measured_upper": truth.upper,
-                "predicted": guess.estimate,
-                "predicted_lower": guess.lower,
-                "predicted_upper": guess.upper,
-                "is_abstained": study.verdicts[name, prediction.mode]["action"] == "abstain",
-            }
-        )
-    return study.table(rows)
+    return study.table(guessed_rows(study))
 
 
 def rank_disagreement_table(study: Study) -> pd.DataFrame:

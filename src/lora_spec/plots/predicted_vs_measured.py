@@ -40,7 +40,7 @@ def draw_predicted_vs_measured(frame: pd.DataFrame, context: FigureContext) -> F
     num_columns = 2 if len(modes) == 4 else min(len(modes), 3)
     num_rows = -(-len(modes) // num_columns)
     side_in = min(6.7 / num_columns, 3.4)
-    fig = new_figure(0.85 + num_rows * (side_in + 0.8), width_in=max(4.2, 0.2 + num_columns * side_in))
+    fig = new_figure(1.1 + num_rows * (side_in + 0.85), width_in=max(4.2, 0.2 + num_columns * side_in))
     axes = fig.subplots(num_rows, num_columns, squeeze=False, sharex=True, sharey=True).ravel()
     limits = _limits(frame)
     depth = frame["num_speculative_tokens"].iloc[0]
@@ -58,7 +58,7 @@ def draw_predicted_vs_measured(frame: pd.DataFrame, context: FigureContext) -> F
             ax.set_xlabel("measured acceptance length (tokens)")
             ax.tick_params(labelbottom=True)
     handles = _handles(frame, limits)
-    legend_above(fig, handles, num_columns=len(handles) if len(modes) > 1 else 2)
+    legend_above(fig, handles, num_columns=3 if len(modes) > 1 else 2)
     add_footer(fig, context, _count(frame))
     freeze_layout(fig)
     for ax, mode in zip(axes, modes, strict=False):
@@ -78,13 +78,14 @@ def _limits(frame: pd.DataFrame) -> tuple[float, float]:
 def _handles(frame: pd.DataFrame, limits: tuple[float, float]) -> list[Line2D]:
     """Return a legend entry for whatever the panels show, and for nothing else."""
     shown = frame.dropna(subset=["predicted"])
+    judged = shown["is_abstained"].dropna()
     faces = ((False, "the gate would act on it"), (True, "the gate abstains"))
-    present = set(shown["is_abstained"])
-    handles = [marker_handle("o", BLUE, label, is_hollow=flag) for flag, label in faces if flag in present]
-    handles += [
-        marker_handle("|", MUTED, "predicted interval", size=9),
-        marker_handle("_", MUTED, "measured interval", size=9),
-    ]
+    handles = [marker_handle("o", BLUE, label, is_hollow=flag) for flag, label in faces if flag in set(judged)]
+    if len(judged) < len(shown):
+        handles.append(marker_handle("o", MUTED, "not given to the gate: a point alone"))
+    if shown["predicted_lower"].notna().any():
+        handles.append(marker_handle("|", MUTED, "predicted interval", size=9))
+    handles.append(marker_handle("_", MUTED, "measured interval", size=9))
     if (shown["predicted_upper"] > limits[1]).any() or (shown["predicted_lower"] < limits[0]).any():
         handles.append(marker_handle("^", MUTED, "it goes on beyond the frame", size=3.5))
     return handles
@@ -103,9 +104,10 @@ def _draw_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> No
         for x in points["measured"]:
             (arrow,) = ax.plot(x, edge, marker, ms=3.5, color=MUTED, clip_on=False)
             arrow.set_in_layout(False)
-    for is_abstained, points in shown.groupby("is_abstained"):
-        face = "white" if is_abstained else BLUE
-        ax.plot(points["measured"], points["predicted"], "o", ms=4, mfc=face, mec=BLUE, mew=0.9, zorder=3)
+    judgement = shown["is_abstained"].astype(object).where(shown["is_abstained"].notna(), "not asked")
+    for is_abstained, points in shown.groupby(judgement):
+        edge, face = {True: (BLUE, "white"), False: (BLUE, BLUE), "not asked": (MUTED, MUTED)}[is_abstained]
+        ax.plot(points["measured"], points["predicted"], "o", ms=4, mfc=face, mec=edge, mew=0.9, zorder=3)
     ax.set(xlim=limits, ylim=limits, aspect="equal")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(5))
@@ -114,13 +116,15 @@ def _draw_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> No
 def _summary(part: pd.DataFrame) -> str:
     """Return what the facet holds: counts, mean absolute error, and how often the interval held."""
     shown = part.dropna(subset=["predicted"])
-    lines = [f"n = {len(part)}, {int(part['is_abstained'].sum())} abstained"]
+    judged = part["is_abstained"].dropna()
+    lines = [f"n = {len(part)}" + (f", {int(judged.sum())} abstained" if len(judged) else "")]
     if len(shown) < len(part):
         lines[0] += f", {len(part) - len(shown)} without prediction"
     if len(shown):
         error = (shown["predicted"] - shown["measured"]).abs()
         lines.append(f"mean |error| {error.mean():.2f} tokens")
-        lines.append(_coverage(shown))
+        if shown["predicted_lower"].notna().any():
+            lines.append(_coverage(shown))
         if len(shown) > _MAX_ALL_LABELLED:
             lines.append(f"named: the {_MAX_LABELS} worst predictions")
     return "\n".join(textwrap.fill(line, _TITLE_CHARACTERS) for line in lines)
@@ -154,6 +158,7 @@ def _label_facet(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> N
 
 def _points_on_lines(shown: pd.DataFrame, limits: tuple[float, float]) -> np.ndarray:
     """Return points along the diagonal and all intervals, shape (num_points, 2)."""
+    shown = shown.fillna(dict.fromkeys(("predicted_lower", "predicted_upper"), shown["predicted"]))
     x, x_low, x_high, y, y_low, y_high = (
         shown[name].to_numpy(float)
         for name in ("measured", "measured_lower", "measured_upper", "predicted", "predicted_lower", "predicted_upper")

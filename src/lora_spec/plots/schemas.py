@@ -58,7 +58,7 @@ PREDICTED_VS_MEASURED = FrameSchema(
         "predicted": Column("float", "predicted acceptance length; missing where none could be made", True),
         "predicted_lower": Column("float", "its lower bound", True),
         "predicted_upper": Column("float", "its upper bound", True),
-        "is_abstained": Column("bool", "the gate would not act on this prediction"),
+        "is_abstained": Column("bool", "the gate would not act on it; missing where it is not asked", True),
     },
     key=("adapter", "mode"),
     intervals=(("measured_lower", "measured_upper"), ("predicted_lower", "predicted_upper")),

@@ -10,6 +10,8 @@ from lora_spec.cost_model.payload import read_cost_model
 from lora_spec.errors import ResultError
 from lora_spec.gate import gate_settings
 from lora_spec.gate.payload import read_certification, read_effect_gate, read_verdict
+from lora_spec.gate.predictor_comparison_payload import read_comparison
+from lora_spec.joins import check_same_weights
 from lora_spec.measurement.payload import read_measured, read_step_times
 from lora_spec.plots.join import TABLES, Study
 from lora_spec.plots.schemas import (
@@ -50,6 +52,7 @@ def load_study(
     effect_gate: Path,
     certification: Path,
     settings: Mapping[str, Any],
+    comparison: Path | None = None,
 ) -> Study:
     """Return the study behind a tier's figures.
 
@@ -57,6 +60,8 @@ def load_study(
     ----------
     settings
         ``tier``, ``setup`` (target, drafter, engine in words), ``pool`` (rows by adapter name), ``gate`` (gate.yaml).
+    comparison
+        Where predictors were compared, it tells what the gate's predictor guesses in the other modes.
 
     Raises
     ------
@@ -86,6 +91,7 @@ def load_study(
         effect=read_effect_gate(effect_gate),
         certification=read_certification(certification).payload,
         map_batch_sizes=settings["gate"]["map_batch_sizes"],
+        points={} if comparison is None else _points(comparison, summaries.payload["adapters"], guessed.payload),
     )
     _check_same_adapters(study, measured, predictions, mode=guessed.payload["context"]["mode"])
     return study
@@ -100,6 +106,24 @@ def tables_of(study: Study) -> dict[str, pd.DataFrame]:
         A table does not hold what it declares; none is returned then.
     """
     return {name: _SCHEMAS[name].check(make(study)) for name, make in TABLES.items()}
+
+
+def _points(
+    path: Path, summaries: Sequence[Mapping[str, Any]], guessed: Mapping[str, Any]
+) -> dict[str, dict[str, float]]:
+    """Return the acceptance lengths that the gate's predictor guesses in modes other than the gate's own."""
+    compared, context = read_comparison(path).payload, guessed["context"]
+    weights = {summary["adapter"]: summary["adapter_sha256"] for summary in summaries}
+    for adapter in compared["adapters"]:
+        if (name := adapter["adapter"]) not in weights:
+            raise ResultError(f"{path}: adapter {name!r} was not measured; compare the predictors again")
+        check_same_weights(name, {"comparison": adapter["adapter_sha256"], "measured counts": weights[name]})
+    chosen = [item for item in compared["contenders"] if item["predictor"] == context["predictor"]]
+    return {
+        item["mode"]: {name: guess["acceptance_length"] for name, guess in item["guesses"].items()}
+        for item in chosen
+        if item["mode"] not in (None, context["mode"])
+    }
 
 
 def _check_once(path: Path, names: Sequence[str]) -> None:
