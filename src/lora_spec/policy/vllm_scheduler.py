@@ -1,19 +1,26 @@
-"""Schedulers for vLLM whose speculation depth can be set per adapter while the engine runs.
+"""Schedulers for vLLM that speculate as deep as a policy file says for each adapter, while the engine runs.
 
 vLLM drafts the same number of tokens for every request of a step. Here each request has its own depth: the step drafts
 as deep as its deepest request needs, and every other request verifies only its own share of the drafted tokens. The
 output of greedy decoding does not depend on the depth, so only speed changes.
 
-Pass ``scheduler_cls="lora_spec.policy.vllm_scheduler.DepthAsyncScheduler"`` (or ``DepthScheduler`` where async
-scheduling is off). The scheduler interface of vLLM is not public: other versions are refused rather than tried.
+Pass ``--scheduler-cls lora_spec.policy.vllm_scheduler.DepthAsyncScheduler`` (or ``DepthScheduler`` where async
+scheduling is off, as on CPUs) and ``--additional-config '{"lora_spec": {"policy": "policy.json"}}'``
+(:mod:`lora_spec.policy.options`). The scheduler interface of vLLM is not public: other versions are refused, not tried.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import vllm
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
+
+from lora_spec.policy.control import DepthControl
+from lora_spec.policy.counters import AdapterCounters, open_port
+from lora_spec.policy.options import read_options
+from lora_spec.policy.watched_file import WatchedPolicy
 
 SUPPORTED_VLLM_VERSIONS = ("0.32.0",)
 
@@ -25,17 +32,17 @@ if vllm.__version__ not in SUPPORTED_VLLM_VERSIONS:
 
 
 class _DepthTable:
-    """Depths in force: one for all, and exceptions by adapter name; None stands for the configured maximum."""
+    """Depths in force: set by hand, one for all and exceptions by adapter name; else what the policy file says."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._default_depth: int | None = None
-        self._depth_by_adapter: dict[str, int] = {}
+        self._by_hand: tuple[int | None, dict[str, int]] | None = None
+        self._control = _control_of(self.vllm_config, self.num_spec_tokens)
 
     def set_speculation_depth(
         self, default_depth: int | None, depth_by_adapter: Mapping[str, int] | None = None
     ) -> None:
-        """Set the depth of all requests from the next scheduled step on.
+        """Set the depth of all requests from the next scheduled step on, in place of any policy file.
 
         Parameters
         ----------
@@ -57,18 +64,20 @@ class _DepthTable:
                     f"speculation depth {depth} is outside 0..{self.num_spec_tokens}; "
                     "start the engine with a larger num_speculative_tokens or ask for less"
                 )
-        self._default_depth = default_depth
-        self._depth_by_adapter = exceptions
+        self._by_hand = default_depth, exceptions
 
     def speculation_depth(self, request: Any) -> int:
         """Return the depth in force for one vLLM request."""
-        default = self.num_spec_tokens if self._default_depth is None else self._default_depth
-        return (
-            default if request.lora_request is None else self._depth_by_adapter.get(request.lora_request.name, default)
-        )
+        adapter = None if request.lora_request is None else request.lora_request.name
+        if self._by_hand is None:
+            return self._control.depth(adapter)
+        default_depth, exceptions = self._by_hand
+        default = self.num_spec_tokens if default_depth is None else default_depth
+        return default if adapter is None else exceptions.get(adapter, default)
 
     def _limit_step(self, scheduler_output: Any) -> dict[str, int]:
         """Draft no deeper than this step's requests can use; return the depth of each."""
+        self._control.begin_step(len(scheduler_output.num_scheduled_tokens))
         depths = {
             request_id: self.speculation_depth(self.requests[request_id])
             for request_id in scheduler_output.num_scheduled_tokens
@@ -86,6 +95,38 @@ class _DepthTable:
             request = self.requests.get(request_id)
             if request is not None:
                 request.spec_token_ids = request.spec_token_ids[: self.speculation_depth(request)]
+
+    def make_spec_decoding_stats(
+        self,
+        spec_decoding_stats: Any,
+        num_draft_tokens: int,
+        num_accepted_tokens: int,
+        num_invalid_spec_tokens: dict[str, int] | None,
+        request_id: str,
+    ) -> Any:
+        """Count a request's draft step as vLLM does, and also by its adapter."""
+        # Drafts that a grammar forbade were never for the target to accept: vLLM leaves them out of its counts.
+        num_real = num_draft_tokens - (num_invalid_spec_tokens or {}).get(request_id, 0)
+        request = self.requests.get(request_id)
+        if num_real > 0 and request is not None:
+            adapter = None if request.lora_request is None else request.lora_request.name
+            self._control.observe(adapter, num_real, num_accepted_tokens)
+        return super().make_spec_decoding_stats(
+            spec_decoding_stats, num_draft_tokens, num_accepted_tokens, num_invalid_spec_tokens, request_id
+        )
+
+
+def _control_of(vllm_config: Any, max_depth: int) -> DepthControl:
+    """Return the control that ``--additional-config`` asks for; see :mod:`lora_spec.policy.options`."""
+    options = read_options(vllm_config.additional_config, os.environ)
+    watched = None
+    if options.policy is not None:
+        watched = WatchedPolicy(
+            options.policy, max_depth=max_depth, known_adapters=options.adapters, poll_s=options.poll_s
+        )
+    if options.metrics_port is not None:
+        open_port(options.metrics_port)
+    return DepthControl(watched, max_depth=max_depth, counters=AdapterCounters())
 
 
 class DepthAsyncScheduler(_DepthTable, AsyncScheduler):
