@@ -6,9 +6,22 @@ import lora_spec
 ROOM = Path(lora_spec.__file__).parent / "policy"
 
 
+def _imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path.name} imports relatively"
+            yield node.module
+
+
 def test_policy_imports_nothing_else_of_the_library():
     for path in ROOM.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not [name for name in names if name.split(".")[0] == "lora_spec" or getattr(node, "level", 0)]
+        ours = [name for name in _imported(path) if name.split(".")[0] == "lora_spec"]
+        assert all(name.split(".")[1] == "policy" for name in ours), path.name
+
+
+def test_only_the_scheduler_itself_needs_vllm():
+    for path in ROOM.rglob("*.py"):
+        others = {name.split(".")[0] for name in _imported(path)} & {"vllm", "torch"}
+        assert not others or path.name == "vllm_scheduler.py"
