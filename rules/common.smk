@@ -218,6 +218,41 @@ def base_profile():
     return [f"{RECORDS}/base_profile.safetensors"] if is_used else []
 
 
+def overlap_settings():
+    """Return the recipe that says what the drafter's training text is, and the seed of the pairs held against it."""
+    recipe, own = TIER.models.primary.drafter.training, TIER.prompts.own_evaluation
+    return as_json({"training": plain(recipe), "pair_seed": own.seed})
+
+
+def domain_overlap():
+    """Return the record of each domain's overlap with the drafter's training text: counted by this run, or shipped.
+
+    None where the drafter has no recipe here, so that nobody knows its training text, or the pool is no study of domains.
+    """
+    path = f"{RECORDS}/domain_overlap.json"
+    is_known = TIER.models.primary.drafter.training is not None
+    is_there = MEASUREMENTS == "fresh" or (ROOT / path).exists()
+    return [path] if is_known and TIER.adapter_pool.pilot and is_there else []
+
+
+def trained_adapters():
+    """Return the adapters that have a record of their training: those trained by this run, or shipped."""
+    sources = ("trained", "shipped") if MEASUREMENTS == "fresh" else ("shipped",)
+    rows = [TIER.adapter_pool.find(name) for name in ADAPTERS]
+    return [row.name for row in rows if row.source in sources and row.num_steps]
+
+
+def trained_dirs():
+    """Return the folders of the adapters that have a record of their training."""
+    return [adapter_dir(name) for name in trained_adapters()]
+
+
+def adapter_table_settings():
+    """Return what the table of adapters needs beside results."""
+    pool = [plain(TIER.adapter_pool.find(name)) for name in ADAPTERS]
+    return {"tier": TIER.name, "setup": setup_in_words(), "pool": pool}
+
+
 def live_adapters():
     """Return the adapters that live counters confirm: every so many, in the order of the pool, so of every stratum."""
     if TIER.phase1_measurement.counting.weights == "lora":

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.workflow
 
 MINI_JOBS = {
+    "adapter_table": 1,
     "all": 1,
     "assemble_drafter": 1,
     "build_target": 1,
