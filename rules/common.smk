@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lora_spec.config import load_tier
 from lora_spec.config.effect_settings import effect_settings
+from lora_spec.config.seed_groups import recipe_groups, seed_noise_settings
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import code_digest
 from lora_spec.training.domains import find_domain
@@ -324,6 +325,12 @@ def screen_tables():
     """Return the table of the screening, where this run measures more than a pilot."""
     is_screened = MEASUREMENTS == "fresh" and SCREENED
     return [f"results/{RUN}/screen.json"] if is_screened else []
+
+
+def noise_reports():
+    """Return the report on the noise of training, where the pool repeats a recipe with other seeds."""
+    has_repeats = any(len(group) > 1 for group in recipe_groups(TIER.adapter_pool))
+    return [f"results/{RUN}/seed_noise.json"] if ADAPTERS and has_repeats else []
 
 
 def transfer_reports():
