@@ -28,7 +28,7 @@ KIND = "domain_overlap"
 NGRAM_SIZES = (1, 2, 4, 8)
 """One token says whether the words are known, eight whether whole phrases are."""
 NUM_PAIRS = 96
-"""Pairs of each split: 3,000 to 8,000 answer tokens, and as many as the held-out trajectories give."""
+"""Pairs of each split: 1,000 to 11,000 answer tokens, and about as many as the held-out trajectories give."""
 MAX_TOKENS = 160
 """Longest pair, prompt included, as adapters are trained on."""
 
