@@ -56,4 +56,5 @@ rule all:
         rules.verdicts.input,
         rules.figures.input,
         screen_tables(),
+        noise_reports(),
         transfer_reports(),

@@ -53,6 +53,32 @@ rule freeze_prompts:
         " --output {output:q} > {log:q} 2>&1"
 
 
+rule domain_overlap:
+    """Count how much of each domain's text stands in the text that the drafter was distilled on."""
+    input:
+        target=f"results/{RUN}/models/target",
+        trajectories=lambda wildcards: trajectories(),
+        prompts=f"results/{RUN}/prompts.json",
+    output:
+        "results/{run}/domain_overlap.json",
+    log:
+        "logs/{run}/domain_overlap.log",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=5,
+    params:
+        tier=TIER.name,
+        python=SERVING_PYTHON,
+        code=code("domain_overlap"),
+        settings=overlap_settings(),
+    message:
+        "Counting how much of each domain the drafter was trained on"
+    shell:
+        "{params.python:q} scripts/domain_overlap.py --target {input.target:q} --trajectories {input.trajectories:q}"
+        " --prompts {input.prompts:q} --settings {params.settings:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
+
+
 rule extract_features:
     """Turn one adapter's tensors into numbers, without torch and without a run of any model."""
     input:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lora_spec.config import load_tier
 from lora_spec.config.effect_settings import effect_settings
+from lora_spec.config.seed_groups import recipe_groups, seed_noise_settings
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import code_digest
 from lora_spec.training.domains import find_domain
@@ -218,6 +219,41 @@ def base_profile():
     return [f"{RECORDS}/base_profile.safetensors"] if is_used else []
 
 
+def overlap_settings():
+    """Return the recipe that says what the drafter's training text is, and the seed of the pairs held against it."""
+    recipe, own = TIER.models.primary.drafter.training, TIER.prompts.own_evaluation
+    return as_json({"training": plain(recipe), "pair_seed": own.seed})
+
+
+def domain_overlap():
+    """Return the record of each domain's overlap with the drafter's training text: counted by this run, or shipped.
+
+    None where the drafter has no recipe here, so that nobody knows its training text, or the pool is no study of domains.
+    """
+    path = f"{RECORDS}/domain_overlap.json"
+    is_known = TIER.models.primary.drafter.training is not None
+    is_there = MEASUREMENTS == "fresh" or (ROOT / path).exists()
+    return [path] if is_known and TIER.adapter_pool.pilot and is_there else []
+
+
+def trained_adapters():
+    """Return the adapters that have a record of their training: those trained by this run, or shipped."""
+    sources = ("trained", "shipped") if MEASUREMENTS == "fresh" else ("shipped",)
+    rows = [TIER.adapter_pool.find(name) for name in ADAPTERS]
+    return [row.name for row in rows if row.source in sources and row.num_steps]
+
+
+def trained_dirs():
+    """Return the folders of the adapters that have a record of their training."""
+    return [adapter_dir(name) for name in trained_adapters()]
+
+
+def adapter_table_settings():
+    """Return what the table of adapters needs beside results."""
+    pool = [plain(TIER.adapter_pool.find(name)) for name in ADAPTERS]
+    return {"tier": TIER.name, "setup": setup_in_words(), "pool": pool}
+
+
 def live_adapters():
     """Return the adapters that live counters confirm: every so many, in the order of the pool, so of every stratum."""
     if TIER.phase1_measurement.counting.weights == "lora":
@@ -289,6 +325,12 @@ def screen_tables():
     """Return the table of the screening, where this run measures more than a pilot."""
     is_screened = MEASUREMENTS == "fresh" and SCREENED
     return [f"results/{RUN}/screen.json"] if is_screened else []
+
+
+def noise_reports():
+    """Return the report on the noise of training, where the pool repeats a recipe with other seeds."""
+    has_repeats = any(len(group) > 1 for group in recipe_groups(TIER.adapter_pool))
+    return [f"results/{RUN}/seed_noise.json"] if ADAPTERS and has_repeats else []
 
 
 def transfer_reports():

@@ -51,6 +51,30 @@ rule estimate_acceptance:
         " --expected {params.expected:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
 
 
+rule seed_noise:
+    """Tell how far acceptance moves between adapters that differ in nothing but their seed: the noise floor."""
+    input:
+        records("acceptance", "parquet"),
+    output:
+        "results/{run}/seed_noise.json",
+    log:
+        "logs/{run}/seed_noise.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("seed_noise"),
+        settings=as_json(seed_noise_settings(TIER, ADAPTERS)),
+    message:
+        "Measuring the noise of training from repeats"
+    shell:
+        "{params.python:q} scripts/seed_noise.py --records {input:q} --settings {params.settings:q} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
 rule phase1_effect_gate:
     """Judge by the pre-registered rule whether adapters change acceptance enough to act: GO, INVESTIGATE, STOP."""
     input:

@@ -108,6 +108,39 @@ rule write_verdict_table:
         " > {log:q} 2>&1"
 
 
+rule adapter_table:
+    """Write the table of adapters: recipe, task score, and what of its domain the drafter has seen."""
+    input:
+        adapters=trained_dirs(),
+        overlap=domain_overlap(),
+    output:
+        table="results/{run}/tables/adapters.csv",
+        text="results/{run}/adapters.txt",
+        page=report(
+            "results/{run}/adapters.html",
+            caption="../report/adapters.rst",
+            category="Adapters",
+            labels={"table": "recipes, task scores, overlap"},
+        ),
+    log:
+        "logs/{run}/adapter_table.log",
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        python=analysis_python(),
+        code=code("adapter_table"),
+        adapters=flag("--adapters", named_dirs(trained_adapters())),
+        overlap=flag("--overlap", domain_overlap()),
+        settings=as_json(adapter_table_settings()),
+    message:
+        "Writing the table of adapters"
+    shell:
+        "{params.python:q} scripts/adapter_table.py {params.adapters:q} {params.overlap:q} --settings {params.settings:q}"
+        " --table {output.table:q} --stem results/{wildcards.run}/adapters > {log:q} 2>&1"
+
+
 rule figures:
     """All figures of the tier, the verdict table and the fallback policy."""
     input:
@@ -117,5 +150,7 @@ rule figures:
             figure=drawn_figures(),
             ext=("pdf", "png", "csv", "txt"),
         ),
-        expand("results/{run}/verdicts.html", run=RUN) if ADAPTERS else [],
+        expand("results/{run}/{table}.html", run=RUN, table=("verdicts", "adapters"))
+        if ADAPTERS
+        else [],
         f"results/{RUN}/phase0/fallback_policy.json",

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.workflow
 
 MINI_JOBS = {
+    "adapter_table": 1,
     "all": 1,
     "assemble_drafter": 1,
     "build_target": 1,
@@ -181,7 +182,8 @@ def test_the_whole_pool_is_screened_after_its_pilot_and_confirmed_on_the_second_
     done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=fresh")
     assert done.returncode == 0, done.stderr
     planned = job_counts(done)
-    for rule in ("phase1_collect", "phase2_screen", "phase2_confirm_plan", "phase2_confirm", "report_transfer"):
+    once = ("phase1_collect", "phase2_screen", "phase2_confirm_plan", "phase2_confirm", "report_transfer")
+    for rule in (*once, "domain_overlap", "adapter_table", "seed_noise"):
         assert planned[rule] == 1, rule
 
 
