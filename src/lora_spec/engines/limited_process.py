@@ -47,10 +47,26 @@ def run_limited(
 
     Whatever ends it, an order to this process to end included, nothing of its process group is left running.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with log.open("wb") as stream, _Orders() as orders:
-        process = subprocess.Popen(
+    with _Orders() as orders:
+        process = start_in_group(command, log=log, environment=environment)
+        try:
+            with orders.heeded():
+                exit_code: int | None = process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            exit_code = None
+        finally:
+            end_group(process)
+    return ProcessEnd(exit_code, time.monotonic() - started, log_tail(log, num_tail_lines))
+
+
+def start_in_group(
+    command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start a command as the leader of a process group of its own, stdout and stderr in ``log``."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as stream:
+        return subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=stream,
@@ -58,14 +74,6 @@ def run_limited(
             start_new_session=True,
             env={**os.environ, **(environment or {})},
         )
-        try:
-            with orders.heeded():
-                exit_code: int | None = process.wait(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            exit_code = None
-        finally:
-            _end_group(process)
-    return ProcessEnd(exit_code, time.monotonic() - started, _tail(log, num_tail_lines))
 
 
 class _Orders:
@@ -113,7 +121,7 @@ class _Orders:
             sys.exit(128 + self._came)
 
 
-def _end_group(process: "subprocess.Popen[bytes]") -> None:
+def end_group(process: "subprocess.Popen[bytes]") -> None:
     """End what is left of the group: asked first, then killed; the leader's children may outlive it."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
@@ -127,7 +135,8 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _tail(log: Path, num_lines: int) -> tuple[str, ...]:
+def log_tail(log: Path, num_lines: int) -> tuple[str, ...]:
+    """Return the last lines of a log that are not empty, however long it is."""
     with log.open("rb") as stream:
         stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_TAIL_BYTES))
         lines = stream.read(_MAX_TAIL_BYTES).decode(errors="replace").splitlines()
