@@ -1,0 +1,1 @@
+"""Makes traffic: when requests arrive, for which adapter, how long. Measures nothing."""
