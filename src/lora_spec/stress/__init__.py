@@ -1,0 +1,1 @@
+"""Multi-tenant stress: live runs against a server, and a simulator of the same server."""
