@@ -1,4 +1,4 @@
-"""Counters of a running server, read from its ``/metrics``; what happened in between is a difference of two readings."""
+"""Counters of a running server, read from its ``/metrics``; what happened is a difference of two readings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
