@@ -30,6 +30,8 @@ class ServerOptions:
         Run our scheduler also without a policy, for its counters by adapter.
     kv_cache_gib
         Memory of the key-value cache, GiB (CPU only).
+    max_num_batched_tokens, num_cache_blocks
+        Tokens of one step, and blocks of the cache in place of those that its memory holds; None leaves both to vLLM.
     """
 
     target: Path
@@ -47,6 +49,8 @@ class ServerOptions:
     is_async_scheduling: bool = False
     is_eager: bool = True
     kv_cache_gib: int = 1
+    max_num_batched_tokens: int | None = None
+    num_cache_blocks: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -72,6 +76,11 @@ def server_command(options: ServerOptions, *, port: int) -> list[str]:
     words += ["--max-num-seqs", str(options.max_num_seqs), "--seed", str(options.seed)]
     words += ["--no-enable-prefix-caching"]  # what a prompt costs must not hang on who came before
     words += ["--enforce-eager"] if options.is_eager else []
+    for flag, value in (
+        ("--max-num-batched-tokens", options.max_num_batched_tokens),
+        ("--num-gpu-blocks-override", options.num_cache_blocks),
+    ):
+        words += [] if value is None else [flag, str(value)]
     words += _lora_words(options)
     words += _speculation_words(options)
     return words

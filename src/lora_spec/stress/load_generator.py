@@ -10,7 +10,7 @@ import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lora_spec.stress.request_record import RequestRecord
@@ -30,11 +30,18 @@ class Sending:
         Name of the unadapted target at the server.
     drain_s
         Seconds after the last arrival in which open requests may still end; then they are given up as failed.
+    aborted_after
+        Requests by index that the client hangs up on, and after how many chunks.
     """
 
     base_url: str
     base_model: str
     drain_s: float = 120.0
+    aborted_after: Mapping[int, int] = field(default_factory=dict)
+
+
+ABORTED = "aborted by the client"
+"""The ``error`` of a request that was hung up on, as was wanted."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ async def _send_all(
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
-        client = _Client(session, sending.base_url, time.perf_counter(), on_record)
+        client = _Client(session, sending, time.perf_counter(), on_record)
         tasks = []
         for request, body in zip(requests, bodies, strict=True):
             await asyncio.sleep(max(0.0, client.start_s + request.arrival_s - time.perf_counter()))
@@ -112,9 +119,12 @@ async def _send_all(
 class _Client:
     """Sends requests and times their chunks; ``start_s`` is the run's start on ``time.perf_counter``."""
 
-    def __init__(self, session: Any, base_url: str, start_s: float, on_record: Callable[[RequestRecord], None]) -> None:
+    def __init__(
+        self, session: Any, sending: Sending, start_s: float, on_record: Callable[[RequestRecord], None]
+    ) -> None:
         self._session = session
-        self._url = f"{base_url}/v1/completions"
+        self._url = f"{sending.base_url}/v1/completions"
+        self._aborted_after = sending.aborted_after
         self.start_s = start_s
         self._on_record = on_record
 
@@ -124,15 +134,9 @@ class _Client:
     async def send(self, request: ScheduledRequest, body: Mapping[str, Any]) -> RequestRecord:
         """Return what came of one request; a failure is an entry of the record, never an exception."""
         stream, sent_s = _Stream(self._now_s), self._now_s()
-        error = None
         try:
             async with self._session.post(self._url, json=body) as answer:
-                if answer.status != 200:
-                    error = f"status {answer.status}: {(await answer.text())[:200]}"
-                else:
-                    async for line in answer.content:
-                        stream.read(line)
-                    error = None if stream.is_done else "the stream ended before its end"
+                error = await self._read(answer, stream, self._aborted_after.get(request.index))
         except asyncio.CancelledError:
             error = "given up: not done when the run was over"
         except Exception as err:  # whatever goes wrong with one request is that request's outcome
@@ -151,6 +155,17 @@ class _Client:
         self._on_record(record)
         return record
 
+    async def _read(self, answer: Any, stream: "_Stream", abort_after: int | None) -> str | None:
+        """Read an answer to its end, or until it is to be hung up on; return what was wrong with it."""
+        if answer.status != 200:
+            return f"status {answer.status}: {(await answer.text())[:200]}"
+        async for line in answer.content:
+            stream.read(line)
+            if abort_after is not None and stream.num_chunks >= abort_after:
+                answer.close()
+                return ABORTED
+        return None if stream.is_done else "the stream ended before its end"
+
 
 class _Stream:
     """Reads server-sent events: when tokens came, and how many the server says there were."""
@@ -160,6 +175,7 @@ class _Stream:
         self.first_s: float | None = None
         self.last_s: float | None = None
         self.num_tokens = 0
+        self.num_chunks = 0
         self.is_done = False
 
     def read(self, line: bytes) -> None:
@@ -174,6 +190,7 @@ class _Stream:
         with suppress(ValueError):
             event = json.loads(data)
         if event.get("choices"):
+            self.num_chunks += 1
             self.last_s = self._now_s()
             self.first_s = self.first_s or self.last_s
         if usage := event.get("usage"):
