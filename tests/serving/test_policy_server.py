@@ -1,6 +1,8 @@
 """A real ``vllm serve`` on loopback whose speculation obeys a policy file, adapter by adapter."""
 
 import json
+import subprocess
+import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -145,6 +147,29 @@ def test_an_adapter_that_loses_is_demoted_by_itself(server, policy, prompts):
     _texts(server, prompts, ("stronger",))
     again = _counters(server).since(later).get("stronger")
     assert again is None or again.num_draft_tokens / again.num_drafts < lost.num_draft_tokens / lost.num_drafts
+
+
+def test_a_server_whose_owner_is_killed_ends_by_itself(tmp_path):
+    owner = (
+        "import sys, time; from pathlib import Path\n"
+        "import lora_spec.engines.vllm_server as module\n"
+        "from lora_spec.engines.server_options import ServerOptions\n"
+        "module.server_command = lambda options, port: ['sleep', '600']\n"
+        "server = module.VllmServer(ServerOptions(target=Path('t')), log=Path(sys.argv[1]))\n"
+        "server._wait_until_ready = lambda deadline_s: (print(server.pid, flush=True), time.sleep(600))\n"
+        "server.__enter__()\n"
+    )
+    command = [sys.executable, "-c", owner, str(tmp_path / "server.log")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    server_pid = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    for _ in range(100):
+        if not Path(f"/proc/{server_pid}").exists():
+            break
+        time.sleep(0.1)
+    assert not Path(f"/proc/{server_pid}").exists()
 
 
 def test_the_server_ends_with_its_block_and_a_bad_start_says_why(pair, tmp_path):

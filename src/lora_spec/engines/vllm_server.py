@@ -1,5 +1,6 @@
 """A vLLM OpenAI server on the loopback interface: started, waited for, watched and ended."""
 
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -49,7 +50,7 @@ class VllmServer:
         started = time.monotonic()
         try:
             self._process = start_in_group(
-                server_command(self.options, port=self.port),
+                [*_ending_with_us(), *server_command(self.options, port=self.port)],
                 log=self._log,
                 environment=server_environment(self.options, metrics_dir=Path(self._metrics_dir.name)),
             )
@@ -123,6 +124,12 @@ class VllmServer:
         ):
             return answer.status == 200
         return False
+
+
+def _ending_with_us() -> list[str]:
+    """Return the words that let the kernel end the server when this process is killed before it can (Linux)."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
 
 
 def _free_port() -> int:
