@@ -162,6 +162,8 @@ def test_a_server_whose_owner_is_killed_ends_by_itself(tmp_path):
     command = [sys.executable, "-c", owner, str(tmp_path / "server.log")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     server_pid = int(process.stdout.readline())
+    while not Path(f"/proc/{server_pid}/cmdline").read_bytes().startswith(b"sleep"):
+        time.sleep(0.05)  # what ties it to its owner is set just before
     process.kill()
     process.wait()
     process.stdout.close()
