@@ -91,8 +91,10 @@ LIVE = {
 
 def loads(cost=COST, sizes=(2, 8), max_depth=3):
     """Return loads with the step-time ratios of a cost."""
-    times = [[cost.step_ms([k] * b, num_prefill_tokens=0, num_context_tokens=64 * b) for k in range(max_depth + 1)]
-             for b in sizes]
+    times = [
+        [cost.step_ms([k] * b, num_prefill_tokens=0, num_context_tokens=64 * b) for k in range(max_depth + 1)]
+        for b in sizes
+    ]
     return tuple(Load(b, tuple(t / row[0] for t in row)) for b, row in zip(sizes, times, strict=True))
 
 

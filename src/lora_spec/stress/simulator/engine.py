@@ -65,6 +65,7 @@ class Engine:
         self.counts: dict[str | None, DraftCounts] = {}
         self.busy_s = 0.0
         self.num_steps = 0
+        self.num_open = 0
         self._now_s = 0.0
         self._running: list[OpenRequest] = []
         self._num_running_of: Counter[str] = Counter()
@@ -72,11 +73,6 @@ class Engine:
         self._line = WaitingLine()
         self._plan: Plan | None = None
         self._key = -1
-
-    @property
-    def num_open(self) -> int:
-        """Return the requests that wait or run."""
-        return len(self._running) + len(self._line)
 
     @property
     def next_change_s(self) -> float | None:
@@ -87,6 +83,7 @@ class Engine:
         """Take a request at its arrival, which no earlier one may follow."""
         self.run_until(scheduled.arrival_s)
         self._line.append(OpenRequest(scheduled, path))
+        self.num_open += 1
         if self._plan is None:
             self._now_s = max(self._now_s, scheduled.arrival_s)
             self._plan = self._make_plan()
@@ -108,7 +105,7 @@ class Engine:
             if request.first_token_s is not None:
                 request.end_segment(self.num_steps, self._counts_of(request))
             self.records.append(request.record(None if request.first_token_s is None else self._now_s, GIVEN_UP))
-        self._running, self._line, self._plan = [], WaitingLine(), None
+        self._running, self._line, self._plan, self.num_open = [], WaitingLine(), None, 0
 
     def _make_plan(self) -> Plan | None:
         if not self._running and not self._line:
@@ -233,6 +230,7 @@ class Engine:
 
     def _finish(self, request: OpenRequest) -> None:
         self._running.remove(request)
+        self.num_open -= 1
         adapter = request.scheduled.adapter
         if adapter is not None:
             self._num_running_of[adapter] -= 1

@@ -18,6 +18,7 @@ class OpenRequest:
     """
 
     __slots__ = (
+        "_accepted",
         "_cumulated",
         "_first_step",
         "_path",
@@ -41,6 +42,7 @@ class OpenRequest:
         self.first_token_s: float | None = None
         self.is_admitted = False
         self._path = path
+        self._accepted = path.tobytes()  # whole numbers one by one, which an array is slow to give
         self._position = 0
         self._first_step = 0
         self._tokens_per_step = 1.0
@@ -80,7 +82,7 @@ class OpenRequest:
 
     def num_accepted(self, step: int) -> int:
         """Return the drafts accepted in one step of the segment."""
-        return min(int(self._path[self._position + step - self._first_step]), self.depth)
+        return min(self._accepted[self._position + step - self._first_step], self.depth)
 
     def num_context(self, step: int) -> float:
         """Return prompt and output tokens before a step of the segment."""

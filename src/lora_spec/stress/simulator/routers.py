@@ -77,7 +77,8 @@ class LeastLoaded:
             if self._due.get(place) == due_s:  # else the engine's steps have become others since
                 self._engines[place].run_until(request.arrival_s)
                 self._look_again(place, self._engines[place].next_change_s)
-        chosen = min(range(len(self._engines)), key=lambda place: self._engines[place].num_open)
+        num_open = [engine.num_open for engine in self._engines]
+        chosen = num_open.index(min(num_open))
         # The request may shorten its steps: a look at the arrival finds when they end.
         self._look_again(chosen, request.arrival_s)
         return chosen
