@@ -289,6 +289,44 @@ def _risk_row(kind: str, judged: int, num: int, wrong: int, *, threshold: float 
     return {"kind": kind, "threshold": threshold, **counts, "risk": risk, "upper": upper}
 
 
+def serving_stress(num_policies: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return policies that gain and lose at two loads, one beyond every frame, one with failed requests."""
+    names = ("always_off", "always_standing_k", "best_static_k", "policy_file", "online_bandit", "oracle")
+    policies = [*names, *(f"predictor_gated_variant_{i}" for i in range(100))][:num_policies]
+    rows = []
+    for pattern in ("uniform", "zipf", "bursty"):
+        for mode in ("warm", "limited"):
+            for rate in (1.0, 6.0):
+                for i, policy in enumerate(policies):
+                    gain = 0.0 if policy == "best_static_k" else 0.04 * np.sin(1 + i * rate)
+                    gain = -0.9 if (policy, rate) == ("always_off", 6.0) else gain
+                    regret = 0.0 if policy == "oracle" else 0.06 - 0.5 * gain
+                    rows.append(
+                        {
+                            "pattern": pattern,
+                            "cache_mode": mode,
+                            "request_rate_req_s": rate,
+                            "policy": policy,
+                            "gain": gain,
+                            "gain_lower": gain - 0.01,
+                            "gain_upper": gain + 0.01,
+                            "regret": regret,
+                            "regret_lower": regret - 0.01,
+                            "regret_upper": regret + 0.01,
+                            "mean_e2el_ms": 900.0 / (1 + gain),
+                            "p50_tpot_ms": 12.0,
+                            "p99_ttft_ms": 310.0,
+                            "candidates": "K=2, K=3",
+                            "num_trials": 3,
+                            "num_requests": 500,
+                            "num_failed": 3 if gain < -0.5 else 0,
+                            "num_good": 400,
+                            "source": "simulated",
+                        }
+                    )
+    return _context(pd.DataFrame(rows), evidence)
+
+
 def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
     """Return one verdict per adapter, the last without a measured acceptance."""
     lengths = [*_lengths(num_adapters)[:-1], None]

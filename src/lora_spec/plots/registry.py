@@ -24,8 +24,10 @@ from lora_spec.plots.schemas import (
     PREDICTOR_SCORES,
     RANK_DISAGREEMENT,
     RISK_COVERAGE,
+    SERVING_STRESS,
     FrameSchema,
 )
+from lora_spec.plots.serving_stress import draw_serving_stress
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ FIGURES = {
         FigureSpec(6, DECISION_MAP, draw_decision_map),
         FigureSpec(7, COST_MODEL_FIT, draw_cost_model_fit),
         FigureSpec(8, RISK_COVERAGE, draw_risk_coverage),
+        FigureSpec(10, SERVING_STRESS, draw_serving_stress),
     )
 }
 

@@ -185,6 +185,34 @@ RISK_COVERAGE = FrameSchema(
     one_value=("confidence", "max_risk", "max_loss", "load_batch_size", "mode"),
 )
 
+SERVING_STRESS = FrameSchema(
+    "serving_stress",
+    {
+        "pattern": Column("str", "traffic pattern"),
+        "cache_mode": Column("str", "adapter cache: warm, all fit; limited, they compete for slots"),
+        "request_rate_req_s": Column("float", "offered load, requests per second"),
+        "policy": Column("str", "policy that chooses depths"),
+        "gain": Column("float", "mean time per request of the best static depth over the policy's, minus 1"),
+        "gain_lower": Column("float", "its lower bound over trials; missing with one trial", True),
+        "gain_upper": Column("float", "its upper bound", True),
+        "regret": Column("float", "the policy's over the oracle's, minus 1; missing where no oracle was run", True),
+        "regret_lower": Column("float", "its lower bound over trials", True),
+        "regret_upper": Column("float", "its upper bound", True),
+        "mean_e2el_ms": Column("float", "mean time per request, from due to last token, ms"),
+        "p50_tpot_ms": Column("float", "median time per output token after the first, ms, mean of trials", True),
+        "p99_ttft_ms": Column("float", "99th percentile of the time to the first token, ms, mean of trials", True),
+        "candidates": Column("str", "what was run, or what hindsight took, over the trials"),
+        "num_trials": Column("int", "runs, each of its own arrivals, the same for all policies"),
+        "num_requests": Column("int", "requests due after the warm-up, all trials"),
+        "num_failed": Column("int", "of them, those that did not end"),
+        "num_good": Column("int", "of them, those that met the service level"),
+        "source": Column("str", "where the times come from", choices=("simulated", "live")),
+    },
+    key=("pattern", "cache_mode", "request_rate_req_s", "policy"),
+    intervals=(("gain_lower", "gain_upper"), ("regret_lower", "regret_upper")),
+    one_value=("source",),
+)
+
 VERDICT_TABLE = FrameSchema(
     "verdict_table",
     {

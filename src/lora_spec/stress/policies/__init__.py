@@ -1,0 +1,1 @@
+"""Policies of the stress runs, one per file; see :mod:`lora_spec.stress.policies.registry`."""
