@@ -70,8 +70,8 @@ class StepTimer:
         seen = {output.request_id for output in outputs}
         if seen != {*self._ids, arrival} or not all(o.finished for o in outputs if o.request_id == arrival):
             raise EngineError(
-                f"a prompt of {num_prefill_tokens} tokens was not computed in one step beside {len(self._ids)} requests; "
-                "shorten it, or give kv_cache_gib"
+                f"a prompt of {num_prefill_tokens} tokens was not computed in one step beside {len(self._ids)} "
+                "requests; shorten it, or give kv_cache_gib"
             )
         return PrefillTiming(step_ms, num_prefill_tokens, context)
 
