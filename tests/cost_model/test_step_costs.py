@@ -60,17 +60,13 @@ def test_loads_lie_on_a_line_over_rank(exact):
 
 
 def test_a_lie_in_a_validation_cell_does_not_move_the_fit(exact):
-    lied = [
-        dataclasses.replace(cell, step_ms=tuple(9 * step for step in cell.step_ms))
-        if cell.use == "validation"
-        else cell
-        for cell in made_cells()
-    ]
+    fitted = [cell for cell in made_cells() if cell.use == "fit"]
+    lied = [dataclasses.replace(cell, step_ms=(9000.0,)) for cell in made_cells() if cell.use == "validation"]
     loads = [
         dataclasses.replace(load, first_use_ms=5000.0) if load.use == "validation" else load for load in made_loads()
     ]
-    found = _fit([*lied, *fitted], loads)
-    assert found.to_dict() == exact.to_dict()
+    assert len(lied) > 30
+    assert _fit([*lied, *fitted], loads).to_dict() == exact.to_dict()
 
 
 def test_a_slow_trial_widens_the_intervals_and_leaves_the_estimate(exact):
@@ -176,7 +172,7 @@ def test_an_engine_without_drafter_cannot_draft(exact):
 
 def test_parts_that_the_cells_cannot_tell_apart_are_named():
     no_prompts = [cell for cell in made_cells() if not (cell.arm == "no_lora" and cell.num_prefill_tokens)]
-    with pytest.raises(MeasurementError, match="cannot tell apart .*prefill_token_ms"):
+    with pytest.raises(MeasurementError, match=r"cannot tell apart .*prefill_token_ms"):
         _fit(no_prompts)
 
 

@@ -3,10 +3,17 @@ import json
 
 import pytest
 from known_parts import made_cells, made_loads
+from known_times import estimate_of
 
 from lora_spec.cost_model.benefit_sign import BenefitCase, judge_benefit_signs
 from lora_spec.cost_model.step_fitting import fit_step_costs
-from lora_spec.cost_model.step_validation import benefit_cases, foretell_held_out, validate_step_costs
+from lora_spec.cost_model.step_validation import (
+    benefit_cases,
+    foretell_held_out,
+    lengths_by_depth,
+    validate_step_costs,
+    verdict_lines,
+)
 from lora_spec.cost_model.validation import judge_tpot_error
 from lora_spec.errors import MeasurementError
 
@@ -120,3 +127,19 @@ def test_a_table_that_hides_the_cost_of_drafting_gets_signs_wrong(model):
     verdict = validate_step_costs(lied, made_loads(), model, acceptance_lengths={3: [4.0]})["benefit_sign"]
     assert verdict["num_right"] < verdict["num_cases"]
     assert verdict["is_met"] is False
+
+
+def test_a_missed_bar_is_called_missed(model):
+    good, bad = (
+        verdict_lines(validate_step_costs(cells, made_loads(), model, acceptance_lengths=LENGTHS))
+        for cells in (made_cells(), _slowed(1.25))
+    )
+    assert good[0].endswith("met")
+    assert bad[0].endswith("mean |error| 20.0%, bar 8.0% at run-to-run noise 0.0%: MISSED")
+
+
+def test_lengths_are_those_of_the_estimates():
+    assert lengths_by_depth([estimate_of([0.5, 0.25]).to_dict(), estimate_of([0.2]).to_dict()]) == {
+        1: pytest.approx([1.5, 1.2]),
+        2: pytest.approx([1.75]),
+    }

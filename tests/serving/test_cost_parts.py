@@ -1,4 +1,4 @@
-"""Real vLLM on a tiny random pair: three engines side by side, and the record that they give is fitted."""
+"""Real vLLM on a tiny random pair: three engines side by side, and the record that they give."""
 
 import json
 from contextlib import nullcontext
@@ -20,22 +20,22 @@ _ENGINE = {
 
 def _cells(context, depths, mixes, prompts, ranks):
     return {
-        "decode": [{"num_context_tokens": context, "batch_sizes": [1, 4], "depths": depths}],
+        "decode": [{"num_context_tokens": context, "batch_sizes": [2], "depths": depths}],
         "mixed": [{"num_context_tokens": context, "batch_sizes": [3], "mixes": mixes}],
         "prefill": {"num_prompt_tokens": prompts, "num_context_tokens": context, "batch_sizes": [2], "depths": [0, 2]},
-        "no_drafter": {"num_context_tokens": context, "batch_sizes": [1, 4], "depths": [0]},
-        "no_lora": {"num_context_tokens": context, "batch_sizes": [1, 4], "depths": [0, 2]},
+        "no_drafter": {"num_context_tokens": context, "batch_sizes": [2], "depths": [0]},
+        "no_lora": {"num_context_tokens": context, "batch_sizes": [2], "depths": [2]},
         "load_ranks": ranks,
     }
 
 
-def test_three_engines_side_by_side_give_every_cell_and_the_record_loads(pair, adapters, tmp_path):
+def test_three_engines_side_by_side_give_every_cell_and_the_record_loads(pair, adapters):
     from lora_spec.measurement.cost_parts import profile_cost_parts
     from lora_spec.measurement.cost_parts_payload import CostPartsPayload
     from lora_spec.typed import check_type
 
     settings = {
-        "fit": _cells(8, [0, 1, 3], [[0, 2]], [6, 20], [2, 8]),
+        "fit": _cells(8, [0, 3], [[0, 2]], [6, 20], [2, 8]),
         "validation": _cells(12, [2], [[1, 2]], [10], [4]),
         "num_trials": 3,
         "num_steps": 2,
@@ -71,5 +71,4 @@ def test_three_engines_side_by_side_give_every_cell_and_the_record_loads(pair, a
     assert sorted(first)[len(first) // 2] > 0
     assert "max_cpu_loras" in found["engines"]["no_drafter"]
     assert "speculative_config" not in found["engines"]["no_drafter"]
-    assert len(said) > 3 * 10
-    (tmp_path / "payload.json").write_text(json.dumps(payload))
+    assert len(said) == 3 * 2 * (1 + 1 + 1 + 1 + 3 + 2) + 3 * 3

@@ -167,5 +167,5 @@ class CostPartsConfig(ConfigModel):
         runs = [(grid.num_context_tokens, len(grid.depths)) for grid in grids]
         runs += [(grid.num_context_tokens, len(grid.mixes)) for grid in use.mixed]
         decoding = max(context + step * (num * per_depth + 3) for context, num in runs)
-        beside = use.prefill.num_context_tokens + step * (2 * len(use.prefill.num_prompt_tokens) + 6)
+        beside = use.prefill.num_context_tokens + step * (3 * len(use.prefill.num_prompt_tokens) + 6)
         return max(decoding, beside, *use.prefill.num_prompt_tokens) + 2 * self.max_depth

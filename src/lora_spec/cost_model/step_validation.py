@@ -111,6 +111,35 @@ def benefit_cases(
     )
 
 
+def lengths_by_depth(estimates: Sequence[Mapping[str, Any]]) -> dict[int, list[float]]:
+    """Return E_K of every estimate by depth, from acceptance estimates as plain data."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for estimate in estimates:
+        for depth, length in enumerate(estimate["acceptance_length_by_depth"], start=1):
+            found[depth].append(length["estimate"])
+    return dict(found)
+
+
+def verdict_lines(payload: Mapping[str, Any]) -> list[str]:
+    """Return what the bars say, in words; a missed one is called missed."""
+    error, sign = payload["step_error"], payload["benefit_sign"]
+    lines = [
+        f"step time of {error['num_pairs']} held-out cells: mean |error| {error['mean_relative_error']:.1%}, bar "
+        f"{error['bar']:.1%} at run-to-run noise {error['run_to_run_noise']:.1%}: {_ANSWERS[error['is_met']]}"
+    ]
+    share = "no case" if sign["share_right"] is None else f"{sign['share_right']:.1%} right"
+    lines.append(
+        f"sign of the benefit in {sign['num_cases']} cases outside +-{sign['dead_band']:.0%} "
+        f"({sign['num_in_dead_band']} inside): {share}, bar {sign['bar']:.0%}: {_ANSWERS[sign['is_met']]}"
+    )
+    for kind, part in payload["step_error_by_kind"].items():
+        lines.append(f"  {kind}: mean |error| {part['mean_relative_error']:.1%} over {part['num_pairs']} cells")
+    return lines
+
+
+_ANSWERS = {True: "met", False: "MISSED", None: "cannot be said"}
+
+
 def validate_step_costs(
     cells: Sequence[CostCell],
     loads: Sequence[AdapterLoadCell],

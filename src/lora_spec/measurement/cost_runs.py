@@ -108,13 +108,14 @@ class PrefillRun:
     def time(self, engine: Engine, served: Served, *, trial: int) -> list[CostCell]:
         """Return one cell per length."""
         running = served.requests(self.batch_size, self.num_prompt_tokens, self.arm)
+        # The first is not kept: in its step the adapter may have to come back to its slot.
         arrivals = [
-            GenerationRequest(f"arrival-{n}", one.prompt_token_ids, 1, one.adapter)
-            for n in self.prefill_tokens
-            for one in served.requests(1, n, self.arm)
+            GenerationRequest(f"arrival-{place}", one.prompt_token_ids, 1, one.adapter)
+            for place, num_tokens in enumerate((self.prefill_tokens[0], *self.prefill_tokens))
+            for one in served.requests(1, num_tokens, self.arm)
         ]
         load_before = os.getloadavg()[0]
-        timings = engine.time_prefill_steps(running, arrivals, depth=self.depth)
+        _, *timings = engine.time_prefill_steps(running, arrivals, depth=self.depth)
         return [
             CostCell(
                 use=self.use,
