@@ -21,7 +21,7 @@ export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving figures report compare adapter cpu clean
+.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving figures report compare adapter step-cost cpu clean
 
 help: ## this list
 	@echo "LoRA-Spec: how should speculative decoding be deployed for each LoRA adapter?"
@@ -76,6 +76,10 @@ adapter: env ## train, measure and add one adapter of TIER by its NAME in adapte
 	@test -n "$(NAME)" || { echo "which adapter? make adapter TIER=$(TIER) NAME=a-row-of-configs/$(TIER)/adapter_pool.yaml" >&2; exit 2; }
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=fresh "pool=$(NAME)" -- records
 	@.venv/bin/python scripts/ship_records.py --tier $(TIER) --names $(subst $(comma), ,$(NAME))
+
+step-cost: env ## time what a step of TIER is made of, on a quiet machine (4 minutes, TIER=cpu 9)
+	@$(SNAKEMAKE) --config tier=$(TIER) measurements=fresh -- results/$(TIER)/cost_parts.json
+	@echo "timed: results/$(TIER)/cost_parts.json (the target step_cost fits it and holds it against its held-out cells)"
 
 cpu: env ## the study at small scale, resumable (about 10 hours)
 	@$(SNAKEMAKE) --config tier=cpu measurements=fresh

@@ -47,6 +47,7 @@ localrules:
     records,
     verdicts,
     figures,
+    step_cost,
 
 
 rule all:
@@ -58,3 +59,4 @@ rule all:
         screen_tables(),
         noise_reports(),
         transfer_reports(),
+        step_cost_reports(),

@@ -340,6 +340,14 @@ def transfer_reports():
     return [f"results/{RUN}/confirm/transfer.json"] if is_reported else []
 
 
+def step_cost_reports():
+    """Return the validation of the parts of a step where they are shipped; a fresh run times them when asked to."""
+    is_there = (
+        MEASUREMENTS == "shipped" and (ROOT / RECORDS / "cost_parts.json").exists()
+    )
+    return [f"results/{RUN}/step_cost_validation.json"] if ADAPTERS and is_there else []
+
+
 def setup_in_words():
     """Return the line under every figure."""
     names = pair_names()

@@ -26,6 +26,64 @@ rule fit_cost_model:
         " --engine {params.engine:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
 
 
+rule fit_step_cost:
+    """Fit the parts of a step, for any mix of depths, prompt and context."""
+    input:
+        f"{RECORDS}/cost_parts.json",
+    output:
+        "results/{run}/step_cost.json",
+    log:
+        "logs/{run}/fit_step_cost.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("fit_step_cost"),
+        settings=chosen(TIER.gate, "num_uncertainty_draws", "seed"),
+        engine=as_json(expected_engine()),
+    message:
+        "Fitting the parts of a step"
+    shell:
+        "{params.python:q} scripts/fit_step_cost.py --cost-parts {input:q} --settings {params.settings:q}"
+        " --engine {params.engine:q} --tier {params.tier:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule validate_step_cost:
+    """Hold the parts of a step against cells timed for validation alone: TPOT error and sign of the benefit."""
+    input:
+        cost_parts=f"{RECORDS}/cost_parts.json",
+        step_cost="results/{run}/step_cost.json",
+        cost_model="results/{run}/cost_model.json",
+        measured="results/{run}/measured.json",
+    output:
+        "results/{run}/step_cost_validation.json",
+    log:
+        "logs/{run}/validate_step_cost.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("validate_step_cost"),
+    message:
+        "Holding the parts of a step against cells that they were not fitted to"
+    shell:
+        "{params.python:q} scripts/validate_step_cost.py --cost-parts {input.cost_parts:q} --step-cost {input.step_cost:q}"
+        " --cost-model {input.cost_model:q} --measured {input.measured:q} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
+rule step_cost:
+    """What a step is made of, and how well that foretells steps not seen: asked for by name, or shipped."""
+    input:
+        f"results/{RUN}/step_cost_validation.json",
+
+
 rule estimate_acceptance:
     """Turn counts into acceptance estimates and paired effects with bootstrap intervals."""
     input:

@@ -165,3 +165,37 @@ rule profile_cost:
         "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/profile_cost.py --target {input.target:q} --drafter {input.drafter:q}"
         " --adapters {params.adapters:q} --settings {params.settings:q} --engine {params.engine:q} --pair {params.pair:q}"
         " --tier {params.tier:q} --output {output:q} 3>&2 > {log:q} 2>&1"
+
+
+rule profile_cost_parts:
+    """Time what a step is made of: contexts, prompts, mixed depths, adapter loads, engines without drafter or LoRA."""
+    input:
+        target=f"results/{RUN}/models/target",
+        drafter=f"results/{RUN}/models/drafter",
+        adapters=[adapter_dir(name) for name in timed_adapters()],
+    output:
+        "results/{run}/cost_parts.json",
+    log:
+        "logs/{run}/profile_cost_parts.log",
+    benchmark:
+        "results/{run}/benchmarks/profile_cost_parts.tsv"
+    threads: 2
+    resources:
+        mem_mb=9000,
+        runtime=60,
+        gpu=NUM_GPUS,
+    params:
+        tier=TIER.name,
+        python=SERVING_PYTHON,
+        preload=preloaded(),
+        code=code("profile_cost_parts"),
+        adapters=named_dirs(timed_adapters()),
+        settings=as_json(TIER.phase1_measurement.cost_parts),
+        engine=as_json(TIER.models.engine),
+        pair=as_json(pair_names()),
+    message:
+        "Timing what a step is made of, ten minutes at most on a quiet machine (waits while other programs compute)"
+    shell:
+        "LORA_SPEC_PROGRESS_FD=3 LD_PRELOAD={params.preload:q} {params.python:q} scripts/profile_cost_parts.py --target {input.target:q}"
+        " --drafter {input.drafter:q} --adapters {params.adapters:q} --settings {params.settings:q} --engine {params.engine:q}"
+        " --pair {params.pair:q} --tier {params.tier:q} --output {output:q} 3>&2 > {log:q} 2>&1"

@@ -80,6 +80,12 @@ def _check_lengths(tier: "Tier") -> str | None:
             f"phase1_measurement.yaml step_time takes a request to {timed} tokens (num_context_tokens and its steps at "
             f"every depth), models.yaml engine.max_model_len is {limit}; shorten one or raise the other"
         )
+    timed = tier.phase1_measurement.cost_parts.num_tokens
+    if timed > limit:
+        return (
+            f"phase1_measurement.yaml cost_parts takes a request to {timed} tokens, models.yaml engine.max_model_len "
+            f"is {limit}; shorten its prompts or raise the other"
+        )
     return None
 
 
@@ -90,6 +96,9 @@ def _check_batches(tier: "Tier") -> str | None:
         return (
             f"phase1_measurement.yaml step_time.batch_sizes {too_large} exceed models.yaml engine.max_num_seqs {limit}"
         )
+    largest = tier.phase1_measurement.cost_parts.max_batch_size
+    if largest > limit:
+        return f"phase1_measurement.yaml cost_parts: batch {largest} exceeds models.yaml engine.max_num_seqs {limit}"
     return None
 
 
@@ -141,6 +150,11 @@ def _check_ranks(tier: "Tier") -> str | None:
     for name, rank in ranks.items():
         if rank is not None and rank > limit:
             return f"adapter_pool.yaml {name}: rank {rank} exceeds models.yaml engine.max_lora_rank {limit}"
+    loaded = tier.phase1_measurement.cost_parts.max_lora_rank
+    if loaded > limit:
+        return (
+            f"phase1_measurement.yaml cost_parts.load_ranks {loaded} exceeds models.yaml engine.max_lora_rank {limit}"
+        )
     if timed not in ranks.values() and None not in ranks.values():
         known = ", ".join(map(str, sorted(set(ranks.values()))))
         return (

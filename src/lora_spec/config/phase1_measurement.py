@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from lora_spec.config.adapter_pool import Stratum
+from lora_spec.config.cost_parts import CostPartsConfig
 from lora_spec.config.fields import (
     BatchSize,
     BatchSizes,
@@ -110,6 +111,7 @@ class Phase1MeasurementConfig(ConfigModel):
     level: OpenFraction = Field(description="Level of all intervals.")
     seed: Seed = Field(description="Seed of the bootstrap and of the order of arms.")
     step_time: StepTimeConfig = Field(description="The timing campaign, apart from counting.")
+    cost_parts: CostPartsConfig = Field(description="The second timing campaign: what a step is made of.")
     effect_gate: EffectGateConfig = Field(description="The effect rule.")
 
     @model_validator(mode="after")

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from lora_spec.cost_model.model import LEAST_MS, MOST_MS, CostModel
 from lora_spec.cost_model.parts import PART_NAMES, fit_parts, parts_design
 from lora_spec.cost_model.pulling import find_pull, noise_left, noise_variance, pulled
+from lora_spec.cost_model.trials import hodges_lehmann, trial_drift, widened
 from lora_spec.errors import MeasurementError
 from lora_spec.records import MIN_STEP_TIME_TRIALS, StepTimeCell
 
 Array = NDArray[np.float64]
 Grid = Mapping[tuple[int, int], Mapping[int, Array]]
-
-_POLISH_SWEEPS = 10
 
 
 def fit_cost_model(
@@ -52,11 +51,11 @@ def fit_cost_model(
     depths, batch_sizes = sorted({k for k, _ in grid}), sorted({b for _, b in grid})
     rng = np.random.default_rng(seed)
     logs = np.log(_trial_medians(grid, depths, batch_sizes, trials))
-    drift = _drift(logs)
+    drift = trial_drift(logs)
     chosen = rng.integers(len(trials), size=(num_draws, len(trials)))
-    estimate = _hodges_lehmann(logs - drift[:, None, None])
-    drawn = _hodges_lehmann(_drawn(grid, depths, batch_sizes, trials, drift=drift, chosen=chosen, rng=rng))
-    drawn = estimate + np.sqrt(len(trials) / (len(trials) - 1)) * (drawn - estimate)
+    estimate = hodges_lehmann(logs - drift[:, None, None], axis=0)
+    drawn = hodges_lehmann(_drawn(grid, depths, batch_sizes, trials, drift=drift, chosen=chosen, rng=rng), axis=1)
+    drawn = widened(drawn, estimate, len(trials))
     design = parts_design(depths, batch_sizes)
     pull = find_pull(estimate, noise_variance(drawn), design)
     shared_drift = np.median(drift[chosen], axis=1)[:, None, None]  # relative to the middle trial, which has none
@@ -83,25 +82,6 @@ def fit_cost_model(
 def _trial_medians(grid: Grid, depths: Sequence[int], batch_sizes: Sequence[int], trials: Sequence[int]) -> Array:
     """Return the median step of every trial and cell; shape ``(trials, K, B)``."""
     return np.array([[[np.median(grid[k, b][trial]) for b in batch_sizes] for k in depths] for trial in trials])
-
-
-def _drift(logs: Array) -> Array:
-    """Return what all cells of a trial share, relative to the middle trial; shape ``(trials,)``.
-
-    Reference: Tukey 1977, "Exploratory Data Analysis", median polish.
-    """
-    cells, drift = np.median(logs, axis=0), np.zeros(len(logs))
-    for _ in range(_POLISH_SWEEPS):
-        drift = np.median((logs - cells).reshape(len(logs), -1), axis=1)
-        drift -= np.median(drift)
-        cells = np.median(logs - drift[:, None, None], axis=0)
-    return drift
-
-
-def _hodges_lehmann(logs: Array) -> Array:
-    """Return the median of pairwise means over the third axis from the end: the trials."""
-    first, second = np.triu_indices(logs.shape[-3])
-    return np.median((logs[..., first, :, :] + logs[..., second, :, :]) / 2, axis=-3)
 
 
 def _drawn(

@@ -1,4 +1,4 @@
-"""How well the line through the step times foretells cells, where possible cells that it was not fitted on."""
+"""How well times are foretold: the line through the step times on cells left out of it, and TPOT against its bar."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,3 +85,45 @@ def held_out_error(pairs: Sequence[StepTimePair]) -> float:
     if not errors:
         raise MeasurementError("no batch size lies between two others: measure a third to test the cost model")
     return float(np.mean(errors))
+
+
+TPOT_ERROR_BAR = 0.08
+"""Mean relative error of TPOT that is allowed on a machine without noise, below 80 % of saturation."""
+NOISE_FACTOR = 1.5
+"""On a noisy machine so many times the run-to-run noise is allowed."""
+
+
+@dataclass(frozen=True)
+class ErrorVerdict:
+    """A mean relative error beside its bar; all are fractions."""
+
+    mean_relative_error: float
+    run_to_run_noise: float
+    bar: float
+    num_pairs: int
+    is_met: bool
+
+
+def judge_tpot_error(pairs: Sequence[tuple[float, float]], *, run_to_run_noise: float) -> ErrorVerdict:
+    """Return the mean of |predicted - measured| / measured, held against max(8 %, 1.5 x noise).
+
+    At a given acceptance length TPOT is step time over that length, so pairs of step times judge the same.
+
+    Parameters
+    ----------
+    pairs
+        ``(predicted, measured)`` in one unit: held-out steps, or requests and cells of served traffic.
+    run_to_run_noise
+        The same error of one run foretold by the middle one of several, as a fraction.
+
+    Raises
+    ------
+    MeasurementError
+        No pair, or a measured time that is not positive.
+    """
+    if not pairs or min(measured for _, measured in pairs) <= 0 or not run_to_run_noise >= 0:
+        raise MeasurementError(f"{len(pairs)} pairs of times: each needs a positive measured one; measure again")
+    predicted, measured = np.array(pairs, dtype=np.float64).T
+    error = float(np.mean(np.abs(predicted - measured) / measured))
+    bar = max(TPOT_ERROR_BAR, NOISE_FACTOR * run_to_run_noise)
+    return ErrorVerdict(error, run_to_run_noise, bar, len(pairs), error <= bar)

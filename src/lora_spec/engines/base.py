@@ -72,6 +72,19 @@ class DecodeTiming:
 
 
 @dataclass(frozen=True)
+class PrefillTiming:
+    """Wall time of one step that computed a whole prompt, and the context of the requests that decoded in it."""
+
+    step_ms: float
+    num_prefill_tokens: int
+    num_context_tokens: int
+
+
+Depths = int | Mapping[str, int]
+"""One depth for all requests of a batch, or one by adapter name, where requests without an entry draft nothing."""
+
+
+@dataclass(frozen=True)
 class Trajectory:
     """A greedy continuation as recorded, with the target's own tokens past its end.
 
@@ -154,6 +167,13 @@ class Engine(ABC):
     def encode_chat(self, messages: Sequence[str]) -> list[tuple[int, ...]]:
         """Return each user message as prompt tokens under the model's chat template."""
 
+    def set_depths(self, depths: Depths) -> None:
+        """Set one depth for all, or one by adapter name, where requests without an entry draft nothing."""
+        if isinstance(depths, Mapping):
+            self.set_depth(0, depth_by_adapter=depths)
+        else:
+            self.set_depth(depths)
+
     @abstractmethod
     def set_depth(self, default_depth: int | None, *, depth_by_adapter: Mapping[str, int] | None = None) -> None:
         """Set the drafted tokens per step for requests sent from now on; None restores the maximum."""
@@ -168,15 +188,32 @@ class Engine(ABC):
 
     @abstractmethod
     def time_decode_steps(
-        self, requests: Sequence[GenerationRequest], *, depths: Sequence[int], num_steps: int, num_warmup_steps: int
+        self, requests: Sequence[GenerationRequest], *, depths: Sequence[Depths], num_steps: int, num_warmup_steps: int
     ) -> list[DecodeTiming]:
         """Time engine steps with all requests decoding, at one depth after the other in one running batch.
+
+        A depth may be one number for all, or one by adapter name.
 
         At each depth ``num_warmup_steps`` go untimed, at least one, since the first step after a change still judges
         drafts of the depth before; then ``num_steps`` are timed. ``max_tokens`` of the requests is ignored: they run
         until all is timed, then they are aborted. The engine is left at the last depth. Drafts that follow depth 0 are
         worse than they would be (the drafter has not seen those tokens): times hold, acceptance does not.
         """
+
+    def time_prefill_steps(
+        self, running: Sequence[GenerationRequest], arrivals: Sequence[GenerationRequest], *, depth: int
+    ) -> list[PrefillTiming]:
+        """Time one step per arriving prompt: it is computed whole while all running requests decode at one depth.
+
+        ``max_tokens`` is ignored: arrivals end with their first token, running requests when all is timed. The engine
+        is left at the depth.
+
+        Raises
+        ------
+        EngineError
+            This engine cannot, or a prompt did not fit into one step.
+        """
+        raise EngineError(f"{type(self).__name__} cannot time prompts; use another engine")
 
     def reload_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
         """Serve other weights of the same shapes from now on: (name, tensor), as in the target's checkpoint.

@@ -15,9 +15,11 @@ from lora_spec.engines.base import (
     Completion,
     CounterReading,
     DecodeTiming,
+    Depths,
     Engine,
     GenerationRequest,
     MatchReplayer,
+    PrefillTiming,
     Trajectory,
 )
 from lora_spec.engines.verify_steps import accepted_per_step
@@ -86,6 +88,11 @@ class FakeEngine(_KnownAcceptance, Engine):
     step_ms
         Clock: ``(fixed, per_drafted_token, per_sequence)`` in ms; a step of B sequences at depth K lasts
         fixed + per_drafted_token * K + per_sequence * B * (K + 1).
+    prefill_token_ms
+        What a prompt token adds to its step.
+    load_ms_per_rank, max_loras
+        ``(from disk, from memory)``: what an adapter adds per rank to the step that first needs it, or needs it again
+        after so many others.
     fault
         The fault to commit, or None.
     """
@@ -97,6 +104,9 @@ class FakeEngine(_KnownAcceptance, Engine):
         num_speculative_tokens: int = 4,
         end_probability: float = 0.01,
         step_ms: tuple[float, float, float] = (5.0, 1.0, 0.5),
+        prefill_token_ms: float = 0.25,
+        load_ms_per_rank: tuple[float, float] = (0.0, 0.0),
+        max_loras: int = 8,
         fault: Fault | None = None,
     ) -> None:
         super().__init__(acceptance)
@@ -107,6 +117,10 @@ class FakeEngine(_KnownAcceptance, Engine):
         self._depth_by_adapter: dict[str, int] = {}
         self._end_probability = end_probability
         self._step_ms = step_ms
+        self._prefill_token_ms = prefill_token_ms
+        self._load_ms_per_rank, self._max_loras = load_ms_per_rank, max_loras
+        self._known: set[AdapterRef] = set()
+        self._in_slots: list[AdapterRef] = []
         self._fault = fault
         self._total = np.zeros(3 + num_speculative_tokens, dtype=int)
         self._unpublished = np.zeros_like(self._total)
@@ -198,14 +212,43 @@ class FakeEngine(_KnownAcceptance, Engine):
         return CounterReading(drafts, drafted, accepted, tuple(per_pos))
 
     def time_decode_steps(
-        self, requests: Sequence[GenerationRequest], *, depths: Sequence[int], num_steps: int, num_warmup_steps: int
+        self, requests: Sequence[GenerationRequest], *, depths: Sequence[Depths], num_steps: int, num_warmup_steps: int
     ) -> list[DecodeTiming]:
         """Return the known clock's time for every step."""
-        fixed, per_drafted_token, per_sequence = self._step_ms
         context = sum(len(request.prompt_token_ids) for request in requests) / len(requests) + num_warmup_steps + 1
         timings = []
         for depth in depths:
-            self.set_depth(depth)
-            step = fixed + per_drafted_token * depth + per_sequence * len(requests) * (depth + 1)
-            timings.append(DecodeTiming((step,) * num_steps, round(context)))
+            self.set_depths(depth)
+            timings.append(DecodeTiming((self._clock(requests),) * num_steps, round(context)))
         return timings
+
+    def _clock(self, requests: Sequence[GenerationRequest]) -> float:
+        """Return the time of a step in which these decode, each at its depth."""
+        fixed, per_drafted_token, per_sequence = self._step_ms
+        depths = [
+            self._depth_by_adapter.get(r.adapter.name, self._depth) if r.adapter else self._depth for r in requests
+        ]
+        return fixed + per_drafted_token * max(depths, default=0) + per_sequence * sum(depth + 1 for depth in depths)
+
+    def time_prefill_steps(
+        self, running: Sequence[GenerationRequest], arrivals: Sequence[GenerationRequest], *, depth: int
+    ) -> list[PrefillTiming]:
+        """Return the known clock's time for every step."""
+        self.set_depth(depth)
+        context = sum(len(request.prompt_token_ids) + 1 for request in running)
+        timings = []
+        for request in arrivals:
+            num_tokens = len(request.prompt_token_ids)
+            step = self._clock(running) + self._prefill_token_ms * num_tokens + self._load(request.adapter)
+            timings.append(PrefillTiming(step, num_tokens, context))
+        return timings
+
+    def _load(self, adapter: AdapterRef | None) -> float:
+        """Return what it takes to have this adapter in a slot, and put it there, last used last."""
+        if adapter is None:
+            return 0.0
+        disk, memory = (per_rank * adapter.lora_rank for per_rank in self._load_ms_per_rank)
+        cost = disk if adapter not in self._known else 0.0 if adapter in self._in_slots else memory
+        self._known.add(adapter)
+        self._in_slots = [*(other for other in self._in_slots if other != adapter), adapter][-self._max_loras :]
+        return cost

@@ -1,10 +1,21 @@
 """vLLM in this process: exact counters per request, depth set at run time, engine steps timed one by one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from lora_spec.engines.base import AdapterRef, Completion, CounterReading, DecodeTiming, Engine, GenerationRequest
+from lora_spec.engines.base import (
+    AdapterRef,
+    Completion,
+    CounterReading,
+    DecodeTiming,
+    Depths,
+    Engine,
+    GenerationRequest,
+    PrefillTiming,
+)
 from lora_spec.engines.vllm_environment import import_vllm, usable_cores
+from lora_spec.engines.vllm_requests import completion_of, endless
 from lora_spec.engines.vllm_steps import StepTimer, skip_drafter_at_depth_zero
 from lora_spec.errors import EngineError
 
@@ -22,6 +33,8 @@ class VllmOfflineEngine(Engine):
         The largest depth that will ever be set.
     max_loras, max_lora_rank
         Adapters that can share a batch and their largest rank; ``max_loras=0`` starts without LoRA.
+    max_cpu_loras
+        Adapters kept in memory, None for as many as share a batch.
     is_drafter_run_at_depth_zero
         vLLM runs one pass of the drafter per step even at depth 0, to keep its cache in step. False leaves that pass
         out, so that depth 0 costs what an engine without drafter costs; requests that ran at depth 0 must then not
@@ -41,6 +54,7 @@ class VllmOfflineEngine(Engine):
         max_num_seqs: int = 16,
         max_loras: int = 0,
         max_lora_rank: int = 16,
+        max_cpu_loras: int | None = None,
         is_drafter_run_at_depth_zero: bool = False,
         is_eager: bool = True,
         kv_cache_gib: int = 1,
@@ -69,6 +83,7 @@ class VllmOfflineEngine(Engine):
             self._options |= self._speculation_options(drafter)
         if max_loras:
             self._options |= {"enable_lora": True, "max_loras": max_loras, "max_lora_rank": max_lora_rank}
+            self._options |= {} if max_cpu_loras is None else {"max_cpu_loras": max_cpu_loras}
         self._lora_ids: dict[AdapterRef, int] = {}
         self._llm: Any = self._start()
         if drafter is not None and not is_drafter_run_at_depth_zero:
@@ -150,7 +165,7 @@ class VllmOfflineEngine(Engine):
             [self._sampling(request) for request in requests],
             lora_request=[self._lora_request(request.adapter) for request in requests],
         )
-        return [_completion(request, output) for request, output in zip(requests, outputs, strict=True)]
+        return [completion_of(request, output) for request, output in zip(requests, outputs, strict=True)]
 
     def _run(self, *arguments: Any, **options: Any) -> Any:
         self._core()
@@ -215,37 +230,59 @@ class VllmOfflineEngine(Engine):
         )
 
     def time_decode_steps(
-        self, requests: Sequence[GenerationRequest], *, depths: Sequence[int], num_steps: int, num_warmup_steps: int
+        self, requests: Sequence[GenerationRequest], *, depths: Sequence[Depths], num_steps: int, num_warmup_steps: int
     ) -> list[DecodeTiming]:
         """Time engine steps in which every request decodes.
 
         ``num_context_tokens`` is the mean context (prompt and output) over the batch in the middle of the window.
         """
-        if len(requests) > self._max_num_seqs:
-            raise EngineError(f"{len(requests)} requests cannot decode together: max_num_seqs is {self._max_num_seqs}")
-        engine = self._llm.llm_engine
-        longest = (self._max_depth + 1) * (len(depths) * (num_steps + max(1, num_warmup_steps)) + 3)
-        for request in requests:
-            self._check_length(_endless(request, longest))
-        ids = [self._add_endless(engine, request, longest) for request in requests]
-        timer = StepTimer(engine, ids)
-        try:
+        with self._running(requests, num_steps=len(depths) * (num_steps + max(1, num_warmup_steps)) + 3) as timer:
             timer.ramp_up()
             timings = []
             for depth in depths:
-                self.set_depth(depth)
+                self.set_depths(depth)
                 timings.append(timer.time(num_steps=num_steps, num_warmup_steps=num_warmup_steps))
             return timings
-        finally:
-            engine.abort_request(ids)
-            while self._core().scheduler.has_requests():
-                engine.step()
 
-    def _add_endless(self, engine: Any, request: GenerationRequest, max_tokens: int) -> str:
-        endless = _endless(request, max_tokens)
-        name = f"timing-{endless.request_id}"
-        prompt = {"prompt_token_ids": list(endless.prompt_token_ids)}
-        engine.add_request(name, prompt, self._sampling(endless), lora_request=self._lora_request(endless.adapter))
+    def time_prefill_steps(
+        self, running: Sequence[GenerationRequest], arrivals: Sequence[GenerationRequest], *, depth: int
+    ) -> list[PrefillTiming]:
+        """Time one step per arriving prompt."""
+        if self._core().async_scheduling:
+            raise EngineError("under async scheduling a step's time is not its own; time prompts without it")
+        self.set_depth(depth)
+        with self._running(running, num_steps=3 * len(arrivals) + 3) as timer:
+            if running:
+                timer.ramp_up()
+            return [
+                timer.time_arrival(lambda one=one: self._add(one, 1), len(one.prompt_token_ids)) for one in arrivals
+            ]
+
+    @contextmanager
+    def _running(self, requests: Sequence[GenerationRequest], *, num_steps: int) -> Iterator[StepTimer]:
+        """Send requests that run for at least so many steps, and abort them on leaving."""
+        if len(requests) > self._max_num_seqs:
+            raise EngineError(f"{len(requests)} requests cannot decode together: max_num_seqs is {self._max_num_seqs}")
+        longest = (self._max_depth + 1) * num_steps
+        for request in requests:
+            self._check_length(endless(request, longest))
+        ids = [self._add(request, longest) for request in requests]
+        try:
+            yield StepTimer(self._llm.llm_engine, ids)
+        finally:
+            self._llm.llm_engine.abort_request(ids)
+            while self._core().scheduler.has_requests():
+                self._llm.llm_engine.step()
+
+    def _add(self, request: GenerationRequest, max_tokens: int) -> str:
+        sent = endless(request, max_tokens)
+        name = f"timing-{sent.request_id}"
+        self._llm.llm_engine.add_request(
+            name,
+            {"prompt_token_ids": list(sent.prompt_token_ids)},
+            self._sampling(sent),
+            lora_request=self._lora_request(sent.adapter),
+        )
         return name
 
     def close(self) -> None:
@@ -257,30 +294,3 @@ class VllmOfflineEngine(Engine):
         from vllm.distributed import cleanup_dist_env_and_memory
 
         cleanup_dist_env_and_memory()
-
-
-def _endless(request: GenerationRequest, max_tokens: int) -> GenerationRequest:
-    return GenerationRequest(request.request_id, request.prompt_token_ids, max_tokens, request.adapter, ignore_eos=True)
-
-
-def _completion(request: GenerationRequest, output: Any) -> Completion:
-    """Translate vLLM's request output."""
-    first = output.outputs[0]
-    metrics = first.spec_decode_metrics
-    return Completion(
-        request_id=request.request_id,
-        num_prompt_tokens=len(output.prompt_token_ids),
-        output_token_ids=tuple(first.token_ids),
-        finish_reason=str(first.finish_reason),
-        accepted_per_step=tuple(metrics.per_step_accepted) if metrics else (),
-        drafted_per_step=tuple(metrics.per_step_drafted) if metrics else (),
-        e2el_ms=_e2el_ms(output.metrics),
-    )
-
-
-def _e2el_ms(stats: Any) -> float | None:
-    """Return arrival to last token from vLLM's request statistics."""
-    # Arrival is on the wall clock; prefill and decoding are on the monotonic one, so the two are never mixed.
-    if stats is None or not stats.last_token_ts:
-        return None
-    return 1e3 * (stats.last_token_ts - stats.queued_ts)

@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lora_spec.engines.base import DecodeTiming
+from lora_spec.engines.base import DecodeTiming, PrefillTiming
 from lora_spec.errors import EngineError
 
 # Prefills of a batch share a step; one step per prompt is already far more than needed.
 _MAX_RAMP_UP_STEPS = 500
+# Between two prompts: the first step after one still holds what that one left behind.
+_SETTLING_STEPS = 2
 
 
 class StepTimer:
@@ -55,6 +57,23 @@ class StepTimer:
                     "budget is too small for this batch; give kv_cache_gib or lower the batch size"
                 )
         return DecodeTiming(tuple(step_ms), round(contexts[len(contexts) // 2] / len(self._ids)))
+
+    def time_arrival(self, add: Callable[[], str], num_prefill_tokens: int) -> PrefillTiming:
+        """Time the step that computes a prompt whole, beside all others; ``add`` sends it and returns its name."""
+        for _ in range(_SETTLING_STEPS if self._ids else 0):
+            self._advance()
+        context = sum(self._lengths.values()) + sum(self._prompts.values())
+        arrival = add()
+        started = time.perf_counter()
+        outputs = self._engine.step()
+        step_ms = 1e3 * (time.perf_counter() - started)
+        seen = {output.request_id for output in outputs}
+        if seen != {*self._ids, arrival} or not all(o.finished for o in outputs if o.request_id == arrival):
+            raise EngineError(
+                f"a prompt of {num_prefill_tokens} tokens was not computed in one step beside {len(self._ids)} "
+                "requests; shorten it, or give kv_cache_gib"
+            )
+        return PrefillTiming(step_ms, num_prefill_tokens, context)
 
 
 def skip_drafter_at_depth_zero(drafter: Any) -> None:

@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lora_spec.engines import Engine, open_engine
+from lora_spec.engines import open_engine
 from lora_spec.engines.options import offline_options
-from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.campaign import adapter_ref
 from lora_spec.measurement.step_times import measure_step_times
+from lora_spec.measurement.timed_prompts import timed_prompts
 from lora_spec.records import StepTimeCell
-from lora_spec.training.chat_prompts import chat_prompts
 
 
 def profile_cost(
@@ -49,7 +48,7 @@ def profile_cost(
             depths=step_time["depths"],
             batch_sizes=step_time["batch_sizes"],
             num_trials=step_time["num_trials"],
-            prompts=_prompts(engine, max(step_time["batch_sizes"]), step_time["num_context_tokens"]),
+            prompts=timed_prompts(engine, max(step_time["batch_sizes"]), step_time["num_context_tokens"]),
             adapters=served,
             num_steps=step_time["num_steps"],
             num_warmup_steps=step_time["num_warmup_steps"],
@@ -59,13 +58,6 @@ def profile_cost(
             report=lambda cell: report(_line(cell)),
         )
         return {"cells": [cell.to_dict() for cell in cells], "engine": {**engine.describe(), **names}}
-
-
-def _prompts(engine: Engine, num_prompts: int, num_tokens: int) -> list[Prompt]:
-    """Return chat prompts repeated and cut to one length, so that all cells see the same context."""
-    encoded = engine.encode_chat(chat_prompts(num_prompts, seed=0, held_out=True))
-    repeated = (tokens * (num_tokens // len(tokens) + 1) for tokens in encoded)
-    return [Prompt(f"timed-{index}", tokens[:num_tokens]) for index, tokens in enumerate(repeated)]
 
 
 def _line(cell: StepTimeCell) -> str:
