@@ -1,4 +1,4 @@
-"""The folder that ``lora-spec policy`` and the workflow write: policy, pools, profiles and page, whole or not at all."""
+"""The folder that ``lora-spec policy`` and the workflow write: policy, pools, profiles and page."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -23,7 +23,7 @@ class LiveRuleConfig(ConfigModel):
     )
     probe_interval_s: NonNegative = Field(
         le=1e9,
-        description="Seconds from a demotion to the first probe of the policy's own depth; doubled by every failed one.",
+        description="Seconds from a demotion to the first probe of the policy's own depth; doubled by every failure.",
     )
     probe_drafts: NumDrafts = Field(description="Draft steps of a probe: what finding out again may cost.")
     num_standard_errors: NonNegative = Field(

@@ -94,7 +94,8 @@ def check_fits(verdict: FleetVerdict, cost_model: CostModel, settings: GateSetti
             f"{settings.standing_num_speculative_tokens}; diagnose with this gate, or give the verdict's"
         )
     check_same_pair(context, cost_model)
-    if None not in (parts := [context.get("parts"), cost_model.context.get("parts")]) and parts[0] != parts[1]:
+    told, timed = context.get("parts"), cost_model.context.get("parts")
+    if None not in (told, timed) and told != timed:
         raise ConfigError(f"{where}: the verdict rests on other step times than this cost model; diagnose with it")
     if missing := sorted(set(sizes) - {load.batch_size for load in verdict.by_load}):
         raise ConfigError(f"{where}: says nothing of batch size {missing[0]}; diagnose with this gate")

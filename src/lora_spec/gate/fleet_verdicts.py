@@ -154,26 +154,27 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 def _read(path: Path) -> list[FleetVerdict]:
     try:
         data = read_regular_file(path, MAX_JSON_BYTES)
-        documents = data.splitlines() if path.suffix == _LINES_SUFFIX else [data]
-        parsed = [parse_own(document) for document in documents if document.strip()]
+        documents = data.split(b"\n") if path.suffix == _LINES_SUFFIX else [data]
+        parsed = {line: parse_own(text) for line, text in enumerate(documents, start=1) if text.strip()}
     except (OSError, ValueError, StrictJsonError) as err:
         reason = getattr(err, "strerror", None) or err
         raise ResultError(f"{path}: no readable verdict ({reason}); check the path or diagnose again") from err
     if not parsed:
         raise ResultError(f"{path}: is empty; diagnose again")
-    return [_verdict(item, path) for item in parsed]
+    lines = path.suffix == _LINES_SUFFIX
+    return [_verdict(item, path, f"{path}: line {line}" if lines else str(path)) for line, item in parsed.items()]
 
 
-def _verdict(data: Any, path: Path) -> FleetVerdict:
+def _verdict(data: Any, path: Path, where: str) -> FleetVerdict:
     if isinstance(data, dict) and "action" not in data and "status" in data:
         raise ResultError(
-            f"{path}: no verdict but an inspection of status {printable(data['status'])}: diagnose refused this "
-            "adapter; mend the adapter, or take its file out of the fleet"
+            f"{where}: no verdict but an inspection of status {printable(data['status'])}: diagnose refused this "
+            "adapter; mend the adapter, or take it out of the fleet"
         )
-    checked = check_type(_Verdict, data, str(path))
+    checked = check_type(_Verdict, data, where)
     speedup, depth = checked["speedup"], checked["num_speculative_tokens"]
     if (checked["action"] == "abstain") != (depth is None) or (depth is not None and speedup is None):
-        raise ResultError(f"{path}: action {checked['action']} does not fit depth {depth}; diagnose again")
+        raise ResultError(f"{where}: action {checked['action']} does not fit depth {depth}; diagnose again")
     context = {} if speedup is None else speedup["context"]
     with naming(path):
         return FleetVerdict(

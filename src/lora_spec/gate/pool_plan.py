@@ -73,7 +73,7 @@ def pool_script(plan: Mapping[str, Any]) -> str:
     for engine in engines:
         lines.append(f"{engine['name']})")
         if engine.get("prepare"):
-            lines.append(f'  [ -e {shell_line([engine["command"][2]])} ] || {shell_line(engine["prepare"])}')
+            lines.append(f"  [ -e {shell_line([engine['command'][2]])} ] || {shell_line(engine['prepare'])}")
         # Last, so that the caller's flags overrule those of the plan.
         lines.append(f'  exec {shell_line(engine["command"])} "$@" ;;')
     names = " ".join(engine["name"] for engine in engines)

@@ -66,12 +66,8 @@ def _named(model: Any) -> dict[str, str] | None:
     return {"id": model} if isinstance(model, str) else None
 
 
-def _from_counts(
-    verdict: FleetVerdict, summary: Mapping[str, Any], conditions: Mapping[str, Any]
-) -> dict[str, Any]:
-    check_same_weights(
-        verdict.name, {"verdict": verdict.weights_sha256, "measured counts": summary["adapter_sha256"]}
-    )
+def _from_counts(verdict: FleetVerdict, summary: Mapping[str, Any], conditions: Mapping[str, Any]) -> dict[str, Any]:
+    check_same_weights(verdict.name, {"verdict": verdict.weights_sha256, "measured counts": summary["adapter_sha256"]})
     effect = next((effect for effect in summary["effects"] if effect["prompt_set"] == _PROMPT_SET), None)
     if effect is None or not effect["counts"]["adapted"]["num_drafts"]:
         raise ResultError(

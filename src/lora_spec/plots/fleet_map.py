@@ -6,16 +6,17 @@ Every text is escaped here. Colours are classes of the page's style sheet, so th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from lora_spec.gate.decision_map import MapCell
 from lora_spec.plots.actions import ACTION_STYLES
 from lora_spec.printing import printable
 from lora_spec.records import Action, Interval
 
-_WIDTH, _LEFT, _RIGHT, _TOP = 880, 170, 20, 14
+_WIDTH, _LEFT, _RIGHT, _TOP = 890, 180, 20, 14
 _LOAD_ROW, _NAMED_ROW, _STRIP = 30, 16, 170
 _MOST_NAMED = 40
-_NAME_CHARACTERS = 24
+_NAME_CHARACTERS = 20
 _GOLDEN = 0.6180339887  # places that fill a strip evenly, whatever their number
 
 
@@ -64,8 +65,8 @@ def _description(points: Sequence[MapPoint], loads: Sequence[float], standing: i
     counts = {action: sum(point.action == action for point in points) for action in ACTION_STYLES}
     told = ", ".join(f"{number} {action}" for action, number in counts.items() if number)
     return (
-        f"Best depth by acceptance length at K={standing} and load ({', '.join(f'{load:g}' for load in loads)} requests "
-        f"per batch), and {len(points)} adapters ({told or 'none'}). The table below holds the same adapters."
+        f"Best depth by acceptance length at K={standing} and batch size ({', '.join(f'{load:g}' for load in loads)}), "
+        f"and {len(points)} adapters ({told or 'none'}). The table below holds the same adapters."
     )
 
 
@@ -110,11 +111,15 @@ def _load_row(cells: Sequence[MapCell], load: float, y: float, scale: _Scale, he
     row = sorted((cell for cell in cells if cell.batch_size == load), key=lambda cell: cell.acceptance_length)
     is_headline = load == headline
     label = f"batch {load:g}" + (" (headline)" if is_headline else "")
-    parts = [f'<text class="{"strong" if is_headline else ""}" x="{_LEFT - 8}" y="{y + 19}" text-anchor="end">{label}</text>']
+    parts = [
+        f'<text class="{"strong" if is_headline else ""}" x="{_LEFT - 8}" y="{y + 19}" text-anchor="end">{label}</text>'
+    ]
     for start, end, cell in _runs(row):
         left, width = scale(start), round(scale(end) - scale(start), 1)
         words = f"K={cell.num_speculative_tokens}" if cell.num_speculative_tokens else "off"
-        parts.append(f'<rect class="ground {cell.action}" x="{left}" y="{y}" width="{width}" height="{_LOAD_ROW - 2}"/>')
+        parts.append(
+            f'<rect class="ground {cell.action}" x="{left}" y="{y}" width="{width}" height="{_LOAD_ROW - 2}"/>'
+        )
         if width > 30:
             middle = round(left + width / 2, 1)
             parts.append(f'<text x="{middle}" y="{y + 19}" text-anchor="middle">{words}</text>')
@@ -123,13 +128,13 @@ def _load_row(cells: Sequence[MapCell], load: float, y: float, scale: _Scale, he
 
 def _runs(row: Sequence[MapCell]) -> list[tuple[float, float, MapCell]]:
     """Return the stretches of one load with one depth, their ends halfway between cells."""
+    places = [cell.acceptance_length for cell in row]
+    edges = [1.0, *((a + b) / 2 for a, b in pairwise(places)), places[-1]]
     runs: list[tuple[float, float, MapCell]] = []
     for index, cell in enumerate(row):
-        start = 1.0 if index == 0 else (row[index - 1].acceptance_length + cell.acceptance_length) / 2
-        end = cell.acceptance_length if index + 1 == len(row) else (cell.acceptance_length + row[index + 1].acceptance_length) / 2
-        if runs and runs[-1][2].num_speculative_tokens == cell.num_speculative_tokens:
-            start = runs.pop()[0]
-        runs.append((start, end, cell))
+        is_same = bool(runs) and runs[-1][2].num_speculative_tokens == cell.num_speculative_tokens
+        start = runs.pop()[0] if is_same else edges[index]
+        runs.append((start, edges[index + 1], cell))
     return runs
 
 

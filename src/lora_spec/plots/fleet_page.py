@@ -25,7 +25,9 @@ from lora_spec.plots.fleet_page_style import FLEET_CSS
 from lora_spec.printing import printable
 from lora_spec.records import Evidence, Interval
 
-_MISSING = "–"
+_MISSING = "\N{EN DASH}"
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_WATERMARK = '<p class="watermark">Made from synthetic values to try the software out: no evidence.</p>'
 _MAP_STEPS = 200
 _MOST_CHARACTERS = 4000
 # From what needs a person first to what needs nothing.
@@ -60,7 +62,9 @@ class Fleet:
 def fleet_page(fleet: Fleet) -> str:
     """Return the whole page."""
     style, script = FLEET_CSS, FLEET_JS
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -101,7 +105,7 @@ def _head(fleet: Fleet) -> list[str]:
     told = " · ".join(_text(name) for name in names if isinstance(name, str))
     return [
         "<header><h1>Fleet policy</h1>",
-        *(['<p class="watermark">Made from synthetic values to try the software out: no evidence.</p>'] * (fleet.evidence != "measured")),
+        *([_WATERMARK] if fleet.evidence != "measured" else []),
         f'<p class="muted">{told}{" · " if told else ""}tier {_text(fleet.tier)} · headline load: '
         f"{fleet.headline_batch_size:g} requests per batch · standing depth K = {standing}</p>",
         f'<ul class="counts">{"".join(items)}</ul></header>',
@@ -193,7 +197,7 @@ def _interval(interval: Interval | None, unit: str = "") -> str:
 def _speedup(verdict: FleetVerdict) -> str:
     if verdict.speedup is None:
         return _MISSING
-    return f"{_interval(verdict.speedup, '×')} K={verdict.context['num_speculative_tokens']}"
+    return f"{_interval(verdict.speedup, _TIMES)} K={verdict.context['num_speculative_tokens']}"
 
 
 def _reasons(verdict: FleetVerdict) -> str:
@@ -221,8 +225,9 @@ def _pools(fleet: Fleet) -> list[str]:
         "<p>For engines without a depth per adapter. An engine that can draft and does not is slower than one that "
         f"cannot: this tax {told} here.</p>",
         '<div class="scroll"><table class="loads"><thead><tr><th scope="col">pool</th><th scope="col">depth</th>'
-        f'<th scope="col">adapters</th><th scope="col">for</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>',
-        '<footer><p>Intervals of acceptance lengths hold at the level of their verdicts, those of speedups are by '
+        f'<th scope="col">adapters</th><th scope="col">for</th></tr></thead><tbody>{"".join(rows)}</tbody>'
+        "</table></div>",
+        "<footer><p>Intervals of acceptance lengths hold at the level of their verdicts, those of speedups are by "
         "bounds. Command lines: pools.json and pools.sh beside this page.</p></footer>",
     ]
 

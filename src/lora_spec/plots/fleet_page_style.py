@@ -28,14 +28,14 @@ table { border-collapse: collapse; width: 100% }
 caption { text-align: left; padding: .5rem .7rem; color: var(--muted) }
 th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; border-top: 1px solid var(--rule) }
 thead th { background: var(--soft); white-space: nowrap }
-tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 8rem }
+tbody th { font-weight: 600; overflow-wrap: anywhere; min-width: 11.5rem }
 th button { all: unset; cursor: pointer; font-weight: 600 } th button:focus-visible { outline: 3px solid var(--focus) }
 th button::after { content: " \\2195"; color: var(--muted) }
 th[aria-sort=ascending] button::after { content: " \\2191"; color: var(--ink) }
 th[aria-sort=descending] button::after { content: " \\2193"; color: var(--ink) }
-td.number { font-variant-numeric: tabular-nums } .ends { white-space: nowrap; color: var(--muted) }
-td.reason { min-width: 18rem; overflow-wrap: anywhere } td.reason p, td.reason ul { margin: .3rem 0 }
-summary { cursor: pointer; display: flex; gap: .5rem; align-items: baseline }
+td.number { font-variant-numeric: tabular-nums; white-space: nowrap } .ends { color: var(--muted) }
+td.reason { min-width: 15rem; overflow-wrap: anywhere } td.reason p, td.reason ul { margin: .3rem 0 }
+summary b { white-space: nowrap } summary { cursor: pointer; display: flex; gap: .5rem; align-items: baseline }
 summary::before { content: "\\25B8"; color: var(--muted) } details[open] summary::before { content: "\\25BE" }
 .first { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden }
 details[open] .first { -webkit-line-clamp: none }
