@@ -51,11 +51,12 @@ localrules:
 
 
 rule all:
-    """Everything of the tier: verdicts, tables, figures, and the report on its second pair."""
+    """Everything of the tier: verdicts, policy, tables, figures, and the report on its second pair."""
     default_target: True
     input:
         rules.verdicts.input,
         rules.figures.input,
+        expand("results/{run}/policy/policy.json", run=RUN) if ADAPTERS else [],
         screen_tables(),
         noise_reports(),
         transfer_reports(),

@@ -187,6 +187,14 @@ def named_dirs(names):
     return [f"{name}={adapter_dir(name)}" for name in names]
 
 
+def served_flags():
+    """Return the flags that say what engines under a policy serve: models of this run, slots and rank of the config."""
+    engine, models = TIER.models.engine, f"results/{RUN}/models"
+    words = ["--target", f"{models}/target", "--drafter", f"{models}/drafter"]
+    slots = ["--max-loras", engine.max_loras, "--max-lora-rank", engine.max_lora_rank]
+    return [*words, *map(str, slots)]
+
+
 def timed_adapters():
     """Return the adapters served while steps are timed: all of the rank that the config times at."""
     rank = TIER.phase1_measurement.step_time.lora_rank

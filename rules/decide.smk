@@ -283,6 +283,52 @@ rule decide:
         " --tier {params.tier:q} --output-dir results/{wildcards.run}/verdicts > {log:q} 2>&1"
 
 
+rule policy:
+    """Turn the measured verdicts into a policy for engines, a plan of pools, a profile per adapter, and a fleet page."""
+    input:
+        verdicts=expand(
+            "results/{run}/verdicts/{adapter}.measured.json",
+            adapter=ADAPTERS,
+            allow_missing=True,
+        ),
+        measured="results/{run}/measured.json",
+        cost_model="results/{run}/cost_model.json",
+    output:
+        policy="results/{run}/policy/policy.json",
+        pools="results/{run}/policy/pools.json",
+        script="results/{run}/policy/pools.sh",
+        profiles=expand(
+            "results/{run}/policy/profiles/{adapter}.speculation_profile.json",
+            adapter=ADAPTERS,
+            allow_missing=True,
+        ),
+        page=report(
+            "results/{run}/policy/fleet.html",
+            caption="../report/fleet.rst",
+            category="Verdicts",
+            labels={"table": "fleet policy"},
+        ),
+    log:
+        "logs/{run}/policy.log",
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("write_policy"),
+        gate=as_json(TIER.gate),
+        serving=served_flags(),
+        adapters=named_dirs(ADAPTERS),
+    message:
+        "Writing the fleet's policy"
+    shell:
+        "{params.python:q} scripts/write_policy.py --verdicts {input.verdicts:q} --measured {input.measured:q}"
+        " --cost-model {input.cost_model:q} --gate {params.gate:q} --adapters {params.adapters:q} {params.serving:q}"
+        " --tier {params.tier:q} --output-dir results/{wildcards.run}/policy > {log:q} 2>&1"
+
+
 rule verdicts:
     """All verdicts of the tier."""
     input:

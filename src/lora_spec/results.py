@@ -112,7 +112,13 @@ def write_result(
     path: Path, *, kind: str, evidence: Evidence, tier: str, provenance: dict[str, Any], payload: Any
 ) -> None:
     """Write one experiment's result with its provenance."""
-    write_json_atomically(path, _envelope(kind, evidence, tier, provenance, payload))
+    data = result_bytes(kind=kind, evidence=evidence, tier=tier, provenance=provenance, payload=payload)
+    write_bytes_atomically(path, data)
+
+
+def result_bytes(*, kind: str, evidence: Evidence, tier: str, provenance: dict[str, Any], payload: Any) -> bytes:
+    """Return a result as its file holds it, for writers of several files at once."""
+    return json_bytes(_envelope(kind, evidence, tier, provenance, payload))
 
 
 def _envelope(kind: str, evidence: Evidence, tier: str, provenance: dict[str, Any], payload: Any) -> dict[str, Any]:

@@ -32,6 +32,7 @@ MINI_JOBS = {
     "phase1_effect_gate": 1,
     "phase3_predictor": 1,
     "plot_figure": 7,
+    "policy": 1,
     "profile_cost": 1,
     "write_verdict_table": 1,
 }

@@ -30,6 +30,7 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {
     "inspect": Command("lora_spec.cli.inspect", "say what adapter folders hold, and whether a server applies it"),
     "diagnose": Command("lora_spec.cli.diagnose", "give the verdict on an adapter: speculate, shorten, or switch off"),
+    "policy": Command("lora_spec.cli.policy", "turn verdicts into a policy file, a plan of pools and a fleet page"),
 }
 
 

@@ -19,6 +19,7 @@ from lora_spec.config.fields import (
     PositiveDepth,
     Seed,
 )
+from lora_spec.config.gate_policy import PolicyConfig
 
 
 class HeadlineLoadConfig(ConfigModel):
@@ -155,6 +156,7 @@ class GateConfig(ConfigModel):
     predictor: PredictorConfig = Field(description="The predictor that the gate asks.")
     abstention: AbstentionConfig = Field(description="When a predicted verdict is committed.")
     comparison: ComparisonConfig = Field(description="How predictors are compared with each other and with nulls.")
+    policy: PolicyConfig = Field(description="How verdicts become depths in an engine, and pools of engines.")
 
     @model_validator(mode="after")
     def _standing_depth_is_a_candidate(self) -> "GateConfig":

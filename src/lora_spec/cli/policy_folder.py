@@ -1,0 +1,149 @@
+"""The folder that ``lora-spec policy`` and the workflow write: policy, pools, profiles and page."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lora_spec.cost_model.model import CostModel
+from lora_spec.errors import LoraSpecError, PolicyError
+from lora_spec.gate.fleet_policy import fleet_policy
+from lora_spec.gate.fleet_verdicts import FleetVerdict
+from lora_spec.gate.pool_plan import pool_plan, pool_script
+from lora_spec.gate.pools import headline_index, plan_pools
+from lora_spec.gate.serve_commands import Serving
+from lora_spec.gate.settings import gate_settings
+from lora_spec.gate.speculation_profile import speculation_profile
+from lora_spec.plots.fleet_page import Fleet, fleet_page
+from lora_spec.policy import policy_file
+from lora_spec.records import Evidence
+from lora_spec.results import Result, json_bytes, result_bytes, write_all_atomically
+from lora_spec.typed import AdapterName, check_type
+
+POLICY, POOLS, SCRIPT, PAGE, PROFILES = "policy.json", "pools.json", "pools.sh", "fleet.html", "profiles"
+_DEFAULT_LORA_RANK = 16
+
+
+@dataclass(frozen=True)
+class FleetInputs:
+    """All that a policy is made from.
+
+    Parameters
+    ----------
+    cost_model
+        The result that the verdicts rest on.
+    gate
+        The values of ``gate.yaml``.
+    summaries
+        Measured acceptance by adapter, for the profiles; those that were not measured are missing.
+    adapter_paths
+        Where servers find each adapter.
+    max_lora_rank
+        None takes the rank that step times were measured at.
+    """
+
+    verdicts: Sequence[FleetVerdict]
+    cost_model: Result
+    gate: Mapping[str, Any]
+    target: str
+    drafter: str
+    adapter_paths: Mapping[str, str]
+    provenance: dict[str, Any]
+    summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    max_loras: int | None = None
+    max_lora_rank: int | None = None
+
+
+def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
+    """Write all files and return the payload of ``pools.json``; the policy comes last, since engines watch it.
+
+    Raises
+    ------
+    ConfigError, ResultError
+        The inputs do not belong together.
+    PolicyError
+        The engine's own reader refuses the policy.
+    """
+    model = CostModel.from_dict(inputs.cost_model.payload)
+    settings, rules = gate_settings(inputs.gate), inputs.gate["policy"]
+    payload = fleet_policy(inputs.verdicts, model, settings=settings, policy=rules)
+    pools = plan_pools(
+        inputs.verdicts, payload, settings=settings, is_hot_adapter_merged=rules["is_hot_adapter_merged"]
+    )
+    plan = pool_plan(pools, payload, model, settings=settings, serving=_serving(inputs, model, folder))
+    evidence = _evidence(inputs)
+    common = {"evidence": evidence, "tier": inputs.cost_model.tier, "provenance": inputs.provenance}
+    policy = result_bytes(kind="policy", payload=payload, **common)
+    _check_readable(policy, payload)
+    headline = payload["loads"][headline_index(payload, settings)]["max_batch_size"]
+    fleet = Fleet(inputs.verdicts, payload, pools, model, settings, headline, inputs.cost_model.tier, evidence)
+    write_all_atomically(
+        {
+            **_profiles(inputs, model, folder, evidence),
+            folder / POOLS: result_bytes(kind="pool_plan", payload=plan, **common),
+            folder / SCRIPT: pool_script(plan).encode(),
+            folder / PAGE: fleet_page(fleet).encode(),
+            folder / POLICY: policy,
+        }
+    )
+    return plan
+
+
+def profile_path(folder: Path, name: str) -> Path:
+    """Return where an adapter's profile goes; a name that would make no good file name is hashed."""
+    try:
+        check_type(AdapterName, name, "name")
+    except LoraSpecError:
+        name = "adapter-" + hashlib.sha256(name.encode()).hexdigest()[:16]
+    return folder / PROFILES / f"{name}.speculation_profile.json"
+
+
+def _evidence(inputs: FleetInputs) -> Evidence:
+    classes = {inputs.cost_model.evidence, *(verdict.evidence for verdict in inputs.verdicts)}
+    return "measured" if classes == {"measured"} else "synthetic-smoke"
+
+
+def _serving(inputs: FleetInputs, model: CostModel, folder: Path) -> Serving:
+    engine, timed = model.context.get("engine"), model.context.get("lora_rank")
+    rank = inputs.max_lora_rank or (timed if isinstance(timed, int) and timed > 0 else _DEFAULT_LORA_RANK)
+    return Serving(
+        target=inputs.target,
+        drafter=inputs.drafter,
+        adapter_paths=inputs.adapter_paths,
+        policy_path=str(folder / POLICY),
+        merged_dir=str(folder / "merged"),
+        max_lora_rank=rank,
+        max_loras=inputs.max_loras,
+        engine=engine if isinstance(engine, Mapping) else {},
+    )
+
+
+def _profiles(inputs: FleetInputs, model: CostModel, folder: Path, evidence: Evidence) -> dict[Path, bytes]:
+    engine = model.context.get("engine")
+    known = engine if isinstance(engine, Mapping) else {}
+    conditions = {
+        "engine": known.get("engine"),
+        "engine_version": known.get("vllm"),
+        "dtype": known.get("dtype"),
+        "sampling": "greedy; drafts by argmax",
+        "counted_by": "replay of the drafter over the adapter's recorded texts",
+        "tier": inputs.cost_model.tier,
+        "evidence": evidence,
+    }
+    return {
+        profile_path(folder, verdict.name): json_bytes(
+            speculation_profile(verdict, inputs.summaries.get(verdict.name), conditions=conditions)
+        )
+        for verdict in inputs.verdicts
+    }
+
+
+def _check_readable(data: bytes, payload: Mapping[str, Any]) -> None:
+    """Refuse to write a policy that an engine would refuse to read."""
+    try:
+        policy_file.parse_policy(
+            data, max_depth=payload["max_num_speculative_tokens"], known_adapters=set(payload["adapters"])
+        )
+    except policy_file.PolicyError as err:
+        raise PolicyError(f"the policy would be refused by the engine: {err}") from err

@@ -1,0 +1,228 @@
+"""A fleet's verdicts from files: what ``decide`` wrote or ``lora-spec diagnose`` printed, one per adapter."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictStr
+from typing_extensions import TypedDict
+
+from lora_spec.errors import EvidenceError, ResultError
+from lora_spec.gate.payload import LoadVerdict, ReasonPayload
+from lora_spec.printing import printable
+from lora_spec.records import Action, DrafterAction, Evidence, Interval, Mode
+from lora_spec.regular_file import read_regular_file
+from lora_spec.results import MAX_JSON_BYTES, naming
+from lora_spec.strict_json import StrictJsonError, parse_own
+from lora_spec.typed import check_type
+
+_LINES_SUFFIX = ".jsonl"
+_SUFFIXES = (".json", _LINES_SUFFIX)
+_SMOKE_CODE = "R_SYNTHETIC_SMOKE"
+
+# Folders bear any name: only what becomes a file name of ours is held to the stricter rule of the configs.
+# A NUL cannot stand in a command line.
+FleetName = Annotated[StrictStr, Field(pattern=r"^[^\x00]+$", max_length=1000)]
+
+
+class _Open(TypedDict):
+    """An object that says more than is needed here."""
+
+    __pydantic_config__ = {"extra": "allow"}  # type: ignore[misc]  # noqa: RUF012 - a TypedDict has no ClassVar
+
+
+class _Adapter(_Open):
+    name: FleetName
+
+
+class _Context(_Open):
+    by_load: list[LoadVerdict]
+    standing_num_speculative_tokens: int
+    num_speculative_tokens: int
+    batch_size: float
+
+
+class _Speedup(TypedDict):
+    estimate: float
+    lower: float
+    upper: float
+    level: float
+    context: _Context
+
+
+class _Verdict(TypedDict):
+    adapter: _Adapter
+    mode: Mode
+    action: Action
+    num_speculative_tokens: int | None
+    drafter: DrafterAction
+    acceptance_length: Interval | None
+    speedup: _Speedup | None
+    reasons: list[ReasonPayload]
+    correction: str | None
+    predictor_sha256: str | None
+    provenance: dict[str, Any]
+    schema_version: Literal["1"]
+
+
+@dataclass(frozen=True)
+class LoadDepth:
+    """What a verdict says at one load; no depth where it abstains there."""
+
+    batch_size: float
+    action: Action
+    num_speculative_tokens: int | None
+    speedups: Mapping[int, tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class FleetVerdict:
+    """One adapter's verdict as a policy needs it.
+
+    Parameters
+    ----------
+    num_speculative_tokens
+        Depth at the headline load, None where the verdict abstains.
+    acceptance_length, speedup
+        At the depth that the verdict reports, ``context["num_speculative_tokens"]``.
+    by_load
+        Empty where the verdict was given without a cost model.
+    """
+
+    name: str
+    weights_sha256: str | None
+    mode: Mode
+    action: Action
+    num_speculative_tokens: int | None
+    drafter: DrafterAction
+    acceptance_length: Interval | None
+    speedup: Interval | None
+    by_load: tuple[LoadDepth, ...]
+    context: Mapping[str, Any]
+    reasons: tuple[tuple[str, str], ...]
+    predictor_sha256: str | None
+    evidence: Evidence
+    path: Path
+
+
+def read_fleet(
+    paths: Iterable[Path], *, mode: str | None = None, evidence: Collection[Evidence] = ("measured",)
+) -> list[FleetVerdict]:
+    """Return one verdict per adapter, sorted by name.
+
+    Parameters
+    ----------
+    paths
+        Verdict files, ``.jsonl`` files with one verdict a line, or folders of both.
+    mode
+        Take verdicts of this mode alone; None takes the measured one where an adapter has two.
+
+    Raises
+    ------
+    ResultError
+        A path holds no verdict, or an adapter has two of equal standing; the message names the files.
+    EvidenceError
+        A verdict rests on synthetic values and ``evidence`` does not allow them.
+    """
+    found: dict[str, FleetVerdict] = {}
+    for path in _files(paths):
+        for verdict in _read(path):
+            if mode is not None and verdict.mode != mode:
+                continue
+            _check_evidence(verdict, evidence)
+            found[verdict.name] = _better(found.get(verdict.name), verdict)
+    if not found:
+        told = "" if mode is None else f" of mode {printable(mode)}"
+        raise ResultError(f"no verdict{told} in {', '.join(map(str, paths))}; make some with lora-spec diagnose")
+    return [found[name] for name in sorted(found)]
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    files = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(item for item in path.iterdir() if item.suffix in _SUFFIXES)
+            if not inside:
+                raise ResultError(f"{path}: no {' or '.join(_SUFFIXES)} file in this folder; name the verdicts' folder")
+            files += inside
+        else:
+            files.append(path)
+    return files
+
+
+def _read(path: Path) -> list[FleetVerdict]:
+    try:
+        data = read_regular_file(path, MAX_JSON_BYTES)
+        documents = data.split(b"\n") if path.suffix == _LINES_SUFFIX else [data]
+        parsed = {line: parse_own(text) for line, text in enumerate(documents, start=1) if text.strip()}
+    except (OSError, ValueError, StrictJsonError) as err:
+        reason = getattr(err, "strerror", None) or err
+        raise ResultError(f"{path}: no readable verdict ({reason}); check the path or diagnose again") from err
+    if not parsed:
+        raise ResultError(f"{path}: is empty; diagnose again")
+    lines = path.suffix == _LINES_SUFFIX
+    return [_verdict(item, path, f"{path}: line {line}" if lines else str(path)) for line, item in parsed.items()]
+
+
+def _verdict(data: Any, path: Path, where: str) -> FleetVerdict:
+    if isinstance(data, dict) and "action" not in data and "status" in data:
+        raise ResultError(
+            f"{where}: no verdict but an inspection of status {printable(data['status'])}: diagnose refused this "
+            "adapter; mend the adapter, or take it out of the fleet"
+        )
+    checked = check_type(_Verdict, data, where)
+    speedup, depth = checked["speedup"], checked["num_speculative_tokens"]
+    if (checked["action"] == "abstain") != (depth is None) or (depth is not None and speedup is None):
+        raise ResultError(f"{where}: action {checked['action']} does not fit depth {depth}; diagnose again")
+    context = {} if speedup is None else speedup["context"]
+    with naming(path):
+        return FleetVerdict(
+            name=checked["adapter"]["name"],
+            weights_sha256=checked["adapter"].get("weights_sha256"),
+            speedup=speedup and Interval(speedup["estimate"], speedup["lower"], speedup["upper"], speedup["level"]),
+            by_load=tuple(_load_depth(load) for load in context.get("by_load", ())),
+            context=context,
+            reasons=tuple((reason["code"], reason["message"]) for reason in checked["reasons"]),
+            evidence=_evidence_of(checked, context),
+            path=path,
+            **{key: checked[key] for key in ("mode", "action", "drafter", "acceptance_length", "predictor_sha256")},
+            num_speculative_tokens=depth,
+        )
+
+
+def _load_depth(load: Mapping[str, Any]) -> LoadDepth:
+    action, depth = load["action"], load["num_speculative_tokens"]
+    if (action == "abstain") != (depth is None) or (action == "red") != (depth == 0) or (depth or 0) < 0:
+        raise ResultError(f"action {action} does not fit depth {depth} at batch size {load['batch_size']:g}")
+    speedups = {
+        int(depth): (found["estimate"], found["lower"], found["upper"])
+        for depth, found in load["speedup_by_depth"].items()
+    }
+    return LoadDepth(load["batch_size"], action, depth, speedups)
+
+
+def _evidence_of(data: Mapping[str, Any], context: Mapping[str, Any]) -> Evidence:
+    is_smoke = any(reason["code"] == _SMOKE_CODE for reason in data["reasons"])
+    told = data["provenance"].get("evidence", context.get("evidence", "measured"))
+    return "measured" if told == "measured" and not is_smoke else "synthetic-smoke"
+
+
+def _check_evidence(verdict: FleetVerdict, evidence: Collection[Evidence]) -> None:
+    if verdict.evidence not in evidence:
+        raise EvidenceError(
+            f"{verdict.path}: this verdict rests on synthetic values; diagnose with measured inputs, or pass "
+            "--allow-smoke to try the software out"
+        )
+
+
+def _better(old: FleetVerdict | None, new: FleetVerdict) -> FleetVerdict:
+    """Return the measured one of two verdicts on an adapter."""
+    if old is None:
+        return new
+    if (old.mode == "measured") == (new.mode == "measured"):
+        raise ResultError(
+            f"{old.path} and {new.path}: two verdicts on adapter {printable(new.name)}, of modes {old.mode} and "
+            f"{new.mode}; give one, or choose with --mode"
+        )
+    return old if old.mode == "measured" else new

@@ -1,0 +1,81 @@
+"""The plan of pools as files: ``pools.json`` for programs, ``pools.sh`` to start an engine by its pool's name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from lora_spec.cost_model.model import CostModel
+from lora_spec.gate.pools import Pool, headline_index, off_in_engine_tax
+from lora_spec.gate.serve_commands import Serving, merge_command, one_engine_command, pool_command, shell_line
+from lora_spec.gate.settings import GateSettings
+
+ONE_ENGINE = "one-engine"
+"""Name of the engine that obeys ``policy.json`` and needs no pools."""
+
+
+def pool_plan(
+    pools: Sequence[Pool],
+    payload: Mapping[str, Any],
+    cost_model: CostModel,
+    *,
+    settings: GateSettings,
+    serving: Serving,
+) -> dict[str, Any]:
+    """Return the payload of ``pools.json``.
+
+    Parameters
+    ----------
+    payload
+        Payload of ``policy.json``.
+    """
+    index, names = headline_index(payload, settings), list(payload["adapters"])
+    command = one_engine_command(names, payload["max_num_speculative_tokens"], serving)
+    return {
+        "batch_size": payload["loads"][index]["max_batch_size"],
+        "standing_num_speculative_tokens": settings.standing_num_speculative_tokens,
+        "pools": [_pool(pool, serving, port=serving.first_port + place) for place, pool in enumerate(pools)],
+        "one_engine": {"name": ONE_ENGINE, "command": command, "shell": shell_line(command)},
+        "off": _off(pools, payload, index, cost_model),
+    }
+
+
+def _pool(pool: Pool, serving: Serving, *, port: int) -> dict[str, Any]:
+    command, prepare = pool_command(pool, serving, port=port), merge_command(pool, serving)
+    return {
+        **asdict(pool),
+        "adapters": list(pool.adapters),
+        "prepare": prepare,
+        "command": command,
+        "shell": " && ".join(shell_line(words) for words in (prepare, command) if words),
+    }
+
+
+def _off(pools: Sequence[Pool], payload: Mapping[str, Any], index: int, cost_model: CostModel) -> dict[str, Any]:
+    """Return who is off where: an engine that can draft and does not is slower than one that cannot."""
+    tax = off_in_engine_tax(cost_model)
+    return {
+        "in_engine": [name for name, depths in payload["adapters"].items() if depths[index] == 0],
+        "in_another_pool": [n for pool in pools if not pool.num_speculative_tokens for n in pool.adapters],
+        "in_engine_tax": None if tax is None else asdict(tax),
+    }
+
+
+def pool_script(plan: Mapping[str, Any]) -> str:
+    """Return a POSIX shell script: ``sh pools.sh NAME`` starts that engine, further words go to ``vllm serve``."""
+    engines = [*plan["pools"], plan["one_engine"]]
+    lines = [
+        "#!/bin/sh",
+        "# sh pools.sh NAME [flags of vllm serve]: start one engine of a plan made by lora-spec policy.",
+        "set -eu",
+        'name=${1-}; [ "$#" -eq 0 ] || shift',
+        'case "$name" in',
+    ]
+    for engine in engines:
+        lines.append(f"{engine['name']})")
+        if engine.get("prepare"):
+            lines.append(f"  [ -e {shell_line([engine['command'][2]])} ] || {shell_line(engine['prepare'])}")
+        # Last, so that the caller's flags overrule those of the plan.
+        lines.append(f'  exec {shell_line(engine["command"])} "$@" ;;')
+    names = " ".join(engine["name"] for engine in engines)
+    lines += [f"*) echo 'usage: sh pools.sh NAME; names: {names}' >&2; exit 2 ;;", "esac"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,152 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+sys.path.append(str(Path(__file__).parent.parent / "gate"))
+
+from fleets import verdict_data, write_verdict
+from hand_made import cost_model
+
+from lora_spec.cli.main import main
+from lora_spec.cli.policy_folder import profile_path
+from lora_spec.config import load_tier
+from lora_spec.gate import gate_settings
+from lora_spec.policy.policy_file import parse_policy
+from lora_spec.results import write_result
+
+ROOT = Path(__file__).parents[2]
+GATE = ROOT / "configs" / "mini" / "gate.yaml"
+SETTINGS = gate_settings(load_tier(ROOT, "mini").gate.to_dict())
+HOSTILE = ["two words", "quo'te", "../up", "a/b", "x" * 300, "<script>alert(1)</script>", "$(id)", "new\nline"]
+
+
+def _write_cost_model(path: Path, evidence="measured") -> Path:
+    write_result(path, kind="cost_model", evidence=evidence, tier="mini", provenance={}, payload=cost_model().to_dict())
+    return path
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    for name, alpha in (("good", 0.9), ("poor", 0.0)):
+        write_verdict(tmp_path / "verdicts", name, verdict_data(name, alpha, settings=SETTINGS))
+    _write_cost_model(tmp_path / "cost.json")
+    return tmp_path
+
+
+@pytest.fixture
+def policy(inputs, capsys):
+    def _run(*words, verdicts=("verdicts",), **flags):
+        chosen = {"cost_model": inputs / "cost.json", "gate": GATE, "target": "t", "drafter": "d"}
+        chosen |= {"output_dir": inputs / "out", "adapters_dir": "adapters"} | flags
+        line = ["policy", *(str(inputs / v) for v in verdicts)]
+        for key, value in chosen.items():
+            line += [] if value is None else [f"--{key.replace('_', '-')}", str(value)]
+        code = main([*line, *map(str, words)])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return code, out, err
+
+    return _run
+
+
+def test_verdicts_become_a_policy_that_the_engine_reads_and_all_other_files(policy, inputs):
+    code, out, err = policy("--json")
+    assert code == 0, err
+    folder = inputs / "out"
+    found = parse_policy((folder / "policy.json").read_bytes(), max_depth=2, known_adapters={"good", "poor"})
+    assert [load.max_batch_size for load in found.loads] == [1, 2, 4, 8]
+    assert found.depths_of("good")[0] == 2
+    assert found.depths_of("poor") == (0, 0, 0, 0)
+    assert found.live is not None
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
+    profiles = {f"profiles/{name}.speculation_profile.json" for name in ("good", "poor")}
+    assert names == {"policy.json", "pools.json", "pools.sh", "fleet.html", *profiles}
+    envelope = json.loads((folder / "policy.json").read_text())
+    assert (envelope["kind"], envelope["evidence"], envelope["tier"]) == ("policy", "measured", "mini")
+    assert json.loads(out) == json.loads((folder / "pools.json").read_text())["payload"]
+    assert str(inputs) not in json.dumps(envelope["provenance"])
+
+
+def test_hostile_names_reach_every_file_whole_and_leave_the_folder_alone(policy, inputs):
+    paths = []
+    for index, name in enumerate(HOSTILE):
+        write_verdict(inputs / "wild", str(index), verdict_data(name, 0.9, settings=SETTINGS))
+        paths += ["--adapter", f"{name}=some dir/{index}"]
+    code, _, err = policy(*paths, verdicts=("wild",), adapters_dir=None)
+    assert code == 0, err
+    folder = inputs / "out"
+    assert set(json.loads((folder / "policy.json").read_text())["payload"]["adapters"]) == set(HOSTILE)
+    profiles = [json.loads(path.read_text()) for path in (folder / "profiles").iterdir()]
+    assert {profile["lora_adapter"]["name"] for profile in profiles} == set(HOSTILE)
+    assert sorted(path.name for path in inputs.iterdir()) == ["cost.json", "out", "verdicts", "wild"]
+    assert "<script>alert" not in (folder / "fleet.html").read_text()
+
+
+def test_profile_files_have_safe_names_of_their_own():
+    paths = {profile_path(Path("out"), name) for name in HOSTILE}
+    assert len(paths) == len(HOSTILE)
+    assert {path.parent for path in paths} == {Path("out/profiles")}
+    assert profile_path(Path("out"), "sql").name == "sql.speculation_profile.json"
+
+
+def test_a_refused_run_leaves_the_last_good_policy_untouched(policy, inputs):
+    assert policy()[0] == 0
+    before = (inputs / "out" / "policy.json").read_bytes()
+    gate = yaml.safe_load(GATE.read_text()) | {"standing_num_speculative_tokens": 3}
+    (inputs / "gate.yaml").write_text(yaml.safe_dump(gate))
+    code, _, err = policy(gate=inputs / "gate.yaml")
+    assert code == 2
+    assert "standing depth 2, gate.yaml about 3" in err
+    assert (inputs / "out" / "policy.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "flags", "told"),
+    [
+        ((), {"adapters_dir": None}, "adapter good: nobody says where it lies"),
+        (("--adapter", "nobody=x"), {}, "--adapter nobody: no verdict"),
+        (("--adapter", "no-sign"), {}, "write NAME=PATH"),
+        ((), {"cost_model": "none.json"}, "none.json"),
+        ((), {"gate": "none.yaml"}, "none.yaml"),
+        ((), {"measured": "none.json"}, "none.json"),
+        ((), {"mode": "measured"}, "no verdict of mode measured"),
+        ((), {"max_loras": 0}, "--max-loras 0"),
+        ((), {"target": ""}, "--target"),
+        ((), {"drafter": "--oops"}, "drafter"),
+        ((), {"output_dir": ""}, "empty path"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(policy, words, flags, told):
+    code, out, err = policy(*words, **flags)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_an_output_that_would_replace_a_folder_is_refused_before_anything_is_written(policy, inputs):
+    (inputs / "out" / "policy.json").mkdir(parents=True)
+    code, _, err = policy()
+    assert code == 2
+    assert "a folder" in err
+    assert [path.name for path in (inputs / "out").iterdir()] == ["policy.json"]
+
+
+def test_synthetic_inputs_need_permission_and_mark_what_they_make(policy, inputs):
+    smoke = _write_cost_model(inputs / "smoke.json", evidence="synthetic-smoke")
+    assert policy(cost_model=smoke)[0] == 2
+    code, _, err = policy("--allow-smoke", cost_model=smoke)
+    assert code == 0, err
+    assert json.loads((inputs / "out" / "policy.json").read_text())["evidence"] == "synthetic-smoke"
+    assert 'class="watermark"' in (inputs / "out" / "fleet.html").read_text()
+
+
+def test_ranks_come_from_the_adapters_that_lie_here(policy, inputs):
+    from adapter_folders import write_adapter
+
+    write_adapter(inputs / "adapters" / "good", 0.3, seed=0, rank=12)
+    code, out, _ = policy("--json", adapters_dir=inputs / "adapters")
+    command = json.loads(out)["one_engine"]["command"]
+    assert code == 0
+    assert command[command.index("--max-lora-rank") + 1] == "16"

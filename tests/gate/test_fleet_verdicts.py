@@ -1,0 +1,77 @@
+import json
+
+import pytest
+from fleets import verdict_data, write_verdict
+
+from lora_spec.errors import EvidenceError, ResultError
+from lora_spec.gate.fleet_verdicts import read_fleet
+
+
+def test_verdicts_come_from_files_lines_and_folders_sorted_by_name(tmp_path):
+    folder = tmp_path / "folder"
+    write_verdict(folder, "z", verdict_data("z", 0.8))
+    lines = tmp_path / "more.jsonl"
+    lines.write_text("\n".join(json.dumps(verdict_data(name, 0.1)) for name in ("b", "a")) + "\n\n")
+    single = write_verdict(tmp_path, "m", verdict_data("m", 0.5))
+    assert [v.name for v in read_fleet([folder, lines, single])] == ["a", "b", "m", "z"]
+
+
+def test_the_measured_verdict_is_taken_before_the_predicted_one_in_either_order(tmp_path):
+    for stem, mode in (
+        ("a.1", "measured"),
+        ("a.2", "checkpoint_only"),
+        ("b.1", "checkpoint_only"),
+        ("b.2", "measured"),
+    ):
+        write_verdict(tmp_path, stem, verdict_data(stem[0], 0.5, mode=mode))
+    assert {v.mode for v in read_fleet([tmp_path])} == {"measured"}
+    assert {v.mode for v in read_fleet([tmp_path], mode="checkpoint_only")} == {"checkpoint_only"}
+
+
+def test_two_verdicts_of_equal_standing_are_refused_with_both_files(tmp_path):
+    paths = [write_verdict(tmp_path, stem, verdict_data("a", 0.5)) for stem in ("one", "two")]
+    with pytest.raises(ResultError, match=r"one\.json and .*two\.json: two verdicts on adapter a"):
+        read_fleet(paths)
+
+
+def test_a_refused_adapter_is_named_as_such(tmp_path):
+    path = write_verdict(tmp_path, "bad", {"schema_version": "1", "status": "error", "codes": ["E_PICKLE"]})
+    with pytest.raises(ResultError, match="diagnose refused this adapter"):
+        read_fleet([path])
+    lines = tmp_path / "fleet.jsonl"
+    lines.write_text(json.dumps(verdict_data("a", 0.5)) + "\n" + json.dumps({"status": "error"}) + "\n")
+    with pytest.raises(ResultError, match=r"fleet\.jsonl: line 2: no verdict"):
+        read_fleet([lines])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"action": "green"}', "\x00"])
+def test_what_is_no_verdict_is_refused_with_its_file(tmp_path, text):
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    with pytest.raises(ResultError, match=r"odd\.json"):
+        read_fleet([path])
+
+
+def test_missing_files_and_empty_folders_are_refused(tmp_path):
+    with pytest.raises(ResultError, match=r"none\.json"):
+        read_fleet([tmp_path / "none.json"])
+    with pytest.raises(ResultError, match=r"no \.json"):
+        read_fleet([tmp_path])
+
+
+@pytest.mark.parametrize("depth", [None, 3, -1])
+def test_a_load_whose_depth_contradicts_its_action_is_refused(tmp_path, depth):
+    data = verdict_data("a", 0.0)
+    data["speedup"]["context"]["by_load"][0]["num_speculative_tokens"] = depth
+    with pytest.raises(ResultError, match="does not fit depth"):
+        read_fleet([write_verdict(tmp_path, "a", data)])
+
+
+def test_synthetic_verdicts_need_permission(tmp_path):
+    data = verdict_data("a", 0.5)
+    data["reasons"].append({"code": "R_SYNTHETIC_SMOKE", "message": "made up"})
+    path = write_verdict(tmp_path, "a", data)
+    with pytest.raises(EvidenceError, match="allow-smoke"):
+        read_fleet([path])
+    (verdict,) = read_fleet([path], evidence=("measured", "synthetic-smoke"))
+    assert verdict.evidence == "synthetic-smoke"

@@ -1,0 +1,200 @@
+import json
+import shlex
+import subprocess
+
+import pytest
+from fleets import POLICY, made
+from hand_made import SETTINGS, cost_model
+
+from lora_spec.errors import ResultError
+from lora_spec.gate.fleet_policy import fleet_policy
+from lora_spec.gate.pool_plan import pool_plan, pool_script
+from lora_spec.gate.pools import TAX_KEY, off_in_engine_tax, plan_pools, pool_of
+from lora_spec.gate.serve_commands import Serving
+
+HOSTILE = [
+    "plain",
+    "two words",
+    "quo'te",
+    'double"quote',
+    "$(touch pwned)",
+    "`touch pwned`",
+    "a=b,c",
+    "--enable-lora",
+    "{braces}",
+    "new\nline",
+    "semi;colon & more | less > file",
+    "ünïcode ☃",
+    "back\\slash",
+    "*",
+    "~",
+    "!x",
+]
+
+
+def _plan(verdicts, *, model=None, paths=None, is_merged=True, **serving):
+    model = model or cost_model()
+    payload = fleet_policy(verdicts, model, settings=SETTINGS, policy=POLICY)
+    pools = plan_pools(verdicts, payload, settings=SETTINGS, is_hot_adapter_merged=is_merged)
+    paths = paths or {v.name: f"adapters/{v.name}" for v in verdicts}
+    how = {"target": "target", "drafter": "drafter", "policy_path": "policy.json", "merged_dir": "merged"}
+    how |= {"max_lora_rank": 8, "engine": {}} | serving
+    return pools, pool_plan(pools, payload, model, settings=SETTINGS, serving=Serving(adapter_paths=paths, **how))
+
+
+def _flag(command, name):
+    return command[command.index(name) + 1]
+
+
+def test_every_adapter_is_in_the_pool_of_its_depth_at_the_headline_load():
+    fleet = [made("g", (3, 1)), made("a", (1, 0)), made("r", (0, 0)), made("u", (0, 0), action="abstain")]
+    pools, plan = _plan(fleet)
+    assert {name: pool.name for name, pool in pool_of(pools).items()} == {"g": "k3", "u": "k3", "a": "k1", "r": "off"}
+    assert [pool["is_base_served"] for pool in plan["pools"]] == [True, False, False]
+    assert sorted(name for pool in pools for name in pool.adapters) == ["a", "g", "r", "u"]
+
+
+def test_the_standing_pool_is_there_without_any_adapter_in_it():
+    pools, plan = _plan([made("r", (0, 0), action="red")])
+    assert [pool.name for pool in pools] == ["k3", "off"]
+    assert "--enable-lora" not in plan["pools"][0]["command"]
+
+
+def test_a_hot_and_harmful_adapter_is_merged_unless_the_config_says_no():
+    hot = made("hot", (0, 0), action="red", drafter="adapt")
+    pools, plan = _plan([hot])
+    (merged,) = (pool for pool in plan["pools"] if pool["is_merged"])
+    assert (merged["name"], merged["adapters"]) == ("merged-1", ["hot"])
+    assert not {"--enable-lora", "--speculative-config"} & set(merged["command"])
+    assert merged["prepare"][-3:] == ["target", "adapters/hot", "merged/merged-1"]
+    assert "--served-model-name=hot" in merged["command"]
+    pools, _ = _plan([hot], is_merged=False)
+    assert pool_of(pools)["hot"].name == "off"
+
+
+def test_only_pools_that_speculate_load_a_drafter():
+    _, plan = _plan([made("g", (3, 3)), made("a", (2, 2)), made("r", (0, 0))])
+    configs = {p["name"]: p["command"] for p in plan["pools"]}
+    assert json.loads(_flag(configs["k2"], "--speculative-config")) == {
+        "method": "draft_model",
+        "model": "drafter",
+        "num_speculative_tokens": 2,
+    }
+    assert "--speculative-config" not in configs["off"]
+    assert len({_flag(command, "--port") for command in configs.values()}) == 3
+
+
+def test_the_one_engine_gets_the_deepest_depth_the_policy_and_every_adapter():
+    _, plan = _plan([made("g", (3, 3)), made("r", (0, 0))], policy_path="a b/policy.json")
+    command = plan["one_engine"]["command"]
+    assert json.loads(_flag(command, "--speculative-config"))["num_speculative_tokens"] == 3
+    assert json.loads(_flag(command, "--additional-config")) == {
+        "lora_spec": {"policy": "a b/policy.json", "adapters": ["g", "r"]}
+    }
+    assert _flag(command, "--scheduler-cls") == "lora_spec.policy.vllm_scheduler.DepthAsyncScheduler"
+
+
+def test_an_engine_is_started_as_it_was_timed():
+    engine = {"dtype": "bfloat16", "max_model_len": 512, "max_num_seqs": 16, "enforce_eager": True, "max_loras": 4}
+    _, plan = _plan([made(f"a{i}", (3, 3)) for i in range(6)], engine=engine | {"is_async_scheduling": False})
+    command = plan["one_engine"]["command"]
+    told = ("--dtype", "--max-model-len", "--max-num-seqs", "--max-loras", "--max-lora-rank")
+    assert [_flag(command, flag) for flag in told] == ["bfloat16", "512", "16", "4", "8"]
+    assert "--enforce-eager" in command
+    assert _flag(command, "--scheduler-cls").endswith(".DepthScheduler")
+
+
+@pytest.mark.parametrize(("rank", "told"), [(1, 1), (2, 8), (8, 8), (9, 16), (300, 320), (4000, 4000)])
+def test_ranks_are_rounded_up_to_what_vllm_takes(rank, told):
+    _, plan = _plan([made("a", (3, 3))], max_lora_rank=rank)
+    assert _flag(plan["pools"][0]["command"], "--max-lora-rank") == str(told)
+
+
+def test_off_in_this_engine_is_told_from_off_in_another_pool():
+    _, plan = _plan([made("g", (3, 0)), made("r", (0, 0)), made("hot", (0, 0), action="red", drafter="adapt")])
+    assert plan["off"] == {"in_engine": ["r", "hot"], "in_another_pool": ["r", "hot"], "in_engine_tax": None}
+
+
+def test_the_tax_is_what_the_cost_model_measured():
+    taxed = cost_model()
+    taxed.context[TAX_KEY] = tax = {"estimate": 0.04, "lower": 0.02, "upper": 0.06, "level": 0.95}
+    try:
+        _, plan = _plan([made("r", (0, 0))], model=taxed)
+        assert plan["off"]["in_engine_tax"] == tax
+        taxed.context[TAX_KEY] = "much"
+        with pytest.raises(ResultError, match="off_in_engine_tax"):
+            off_in_engine_tax(taxed)
+    finally:
+        del taxed.context[TAX_KEY]
+
+
+@pytest.fixture
+def fake_vllm(tmp_path):
+    """Put a ``vllm`` and a ``python`` on the path that write down their words, one NUL after each."""
+    for name in ("vllm", "python"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\nprintf '%s\\0' \"$@\" > words.{name}\n")
+        program.chmod(0o755)
+
+    def run(script, *words):
+        (tmp_path / "pools.sh").write_text(script)
+        env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+        how = {"cwd": tmp_path, "env": env, "capture_output": True, "text": True, "check": False}
+        done = subprocess.run(["sh", "pools.sh", *words], **how)
+        files = {p.name.partition(".")[2]: p.read_text().split("\0")[:-1] for p in tmp_path.glob("words.*")}
+        return done, files
+
+    return run
+
+
+def test_a_shell_hands_over_every_word_as_planned_whatever_the_names(tmp_path, fake_vllm):
+    fleet = [made(name, (3, 3)) for name in HOSTILE]
+    _, plan = _plan(fleet, paths={name: f"some dir/{name}'s" for name in HOSTILE}, target="my target's")
+    for engine in (plan["pools"][0], plan["one_engine"]):
+        assert shlex.split(engine["shell"]) == engine["command"]
+        done, files = fake_vllm(pool_script(plan), engine["name"], "--port", "9")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert files["vllm"] == [*engine["command"][1:], "--port", "9"]
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_hostile_hot_adapter_is_merged_and_served_under_its_name(tmp_path, fake_vllm):
+    name = "it's $(touch pwned)"
+    _, plan = _plan([made(name, (0, 0), action="red", drafter="adapt")])
+    done, files = fake_vllm(pool_script(plan), "merged-1")
+    assert done.returncode == 0, done.stderr
+    assert files["python"][-3:] == ["target", f"adapters/{name}", "merged/merged-1"]
+    assert f"--served-model-name={name}" in files["vllm"]
+    compile(files["python"][1], "merge", "exec")
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_script_lists_its_engines_for_a_name_that_it_does_not_know(fake_vllm):
+    _, plan = _plan([made("a", (1, 1))])
+    for words in ([], ["k7"], ["$(true)"]):
+        done, files = fake_vllm(pool_script(plan), *words)
+        assert (done.returncode, files) == (2, {})
+        assert "names: k3 k1 one-engine" in done.stderr
+
+
+def test_modules_are_named_as_vllm_splits_them():
+    _, plan = _plan([made(name, (3, 3)) for name in HOSTILE])
+    command = plan["pools"][0]["command"]
+    words = command[command.index("--lora-modules") + 1 :]
+    found = {}
+    for word in words:  # the rule of vLLM 0.32's LoRAParserAction
+        if "=" in word and "," not in word:
+            name, path = word.split("=", 1)
+        else:
+            name, path = (json.loads(word)[key] for key in ("name", "path"))
+        found[name] = path
+    assert found == {name: f"adapters/{name}" for name in HOSTILE}
+    assert not any(word.startswith("-") for word in words)
+
+
+def test_more_names_than_a_word_can_hold_are_left_out_of_it():
+    _, plan = _plan([made(f"adapter-{i:05d}", (3, 3)) for i in range(9000)])
+    command = plan["one_engine"]["command"]
+    assert json.loads(_flag(command, "--additional-config")) == {"lora_spec": {"policy": "policy.json"}}
+    assert max(map(len, command)) < 2**17
