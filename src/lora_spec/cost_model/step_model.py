@@ -29,6 +29,9 @@ class StepCostModel:
     and :meth:`without_lora` are engines that were started so. The gate's table (:class:`CostModel`) was timed with the
     drafter left out at depth 0: its T_0 is ``without_drafter()``, its T_K at K > 0 is this model's.
 
+    LoRA's parts hold for one ``max_lora_rank`` of the engine, to which vLLM pads every adapter, whatever its own rank;
+    loading goes by the adapter's own.
+
     Parameters
     ----------
     parts_ms, part_draws_ms
