@@ -7,7 +7,6 @@ import pytest
 from lora_spec.gate.pools import Pool
 from lora_spec.gate.serve_commands import Serving, one_engine_command, pool_command
 
-
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
 
 NAMES = ["plain", "two words", "quo'te", "a=b,c", "--enable-lora", "{braces}", "new\nline", "-v", "ünïcode"]
