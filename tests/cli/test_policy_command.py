@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -150,3 +151,14 @@ def test_ranks_come_from_the_adapters_that_lie_here(policy, inputs):
     command = json.loads(out)["one_engine"]["command"]
     assert code == 0
     assert command[command.index("--max-lora-rank") + 1] == "16"
+
+
+def test_five_packages_are_enough(inputs):
+    barred = ("pandas", "matplotlib", "scipy", "statsmodels", "sklearn", "lightgbm", "pyarrow", "jinja2", "torch")
+    words = ["policy", "verdicts", "--cost-model", "cost.json", "--gate", str(GATE), "--target", "t", "--drafter", "d"]
+    words += ["--adapters-dir", "adapters", "--output-dir", "out"]
+    script = f"import sys; sys.modules.update(dict.fromkeys({barred}, None))\n"
+    script += f"from lora_spec.cli.main import main; sys.exit(main({words}))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=inputs, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (inputs / "out" / "fleet.html").exists()

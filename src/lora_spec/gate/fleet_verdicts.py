@@ -9,7 +9,7 @@ from pydantic import Field, StrictStr
 from typing_extensions import TypedDict
 
 from lora_spec.errors import EvidenceError, ResultError
-from lora_spec.gate.payload import LoadVerdict, ReasonPayload
+from lora_spec.gate.verdict_payload import LoadVerdict, Open, ReasonPayload
 from lora_spec.printing import printable
 from lora_spec.records import Action, DrafterAction, Evidence, Interval, Mode
 from lora_spec.regular_file import read_regular_file
@@ -26,17 +26,11 @@ _SMOKE_CODE = "R_SYNTHETIC_SMOKE"
 FleetName = Annotated[StrictStr, Field(pattern=r"^[^\x00]+$", max_length=1000)]
 
 
-class _Open(TypedDict):
-    """An object that says more than is needed here."""
-
-    __pydantic_config__ = {"extra": "allow"}  # type: ignore[misc]  # noqa: RUF012 - a TypedDict has no ClassVar
-
-
-class _Adapter(_Open):
+class _Adapter(Open):
     name: FleetName
 
 
-class _Context(_Open):
+class _Context(Open):
     by_load: list[LoadVerdict]
     standing_num_speculative_tokens: int
     num_speculative_tokens: int

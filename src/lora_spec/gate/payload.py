@@ -10,6 +10,7 @@ from lora_spec.errors import EvidenceError, ResultError
 from lora_spec.evaluation.selective import Certificate, RiskPoint
 from lora_spec.gate.certification import AbstentionRule
 from lora_spec.gate.effect_gate import Answer, EffectRule
+from lora_spec.gate.verdict_payload import LoadVerdict, Open, ReasonPayload
 from lora_spec.records import Action, DrafterAction, Evidence, Interval, Mode
 from lora_spec.results import Result, naming, read_json
 from lora_spec.typed import AdapterName, check_type, read_typed_result
@@ -73,23 +74,7 @@ class CertificationPayload(TypedDict):
     context: CertifiedContext
 
 
-class _Open(TypedDict):
-    """An object that says more than its readers need."""
-
-    __pydantic_config__ = {"extra": "allow"}  # type: ignore[misc]  # noqa: RUF012 - a TypedDict has no ClassVar
-
-
-class LoadVerdict(TypedDict):
-    """The verdict at one load; ``speedup_by_depth`` maps K to an interval without its level."""
-
-    batch_size: float
-    action: Action
-    num_speculative_tokens: int | None
-    reason_codes: list[str]
-    speedup_by_depth: dict[str, dict[Literal["estimate", "lower", "upper"], float]]
-
-
-class SpeedupContext(_Open):
+class SpeedupContext(Open):
     """What the speedup holds for."""
 
     by_load: list[LoadVerdict]
@@ -105,24 +90,17 @@ class Speedup(TypedDict):
     context: SpeedupContext
 
 
-class VerdictAdapter(_Open):
+class VerdictAdapter(Open):
     """The adapter that a verdict is about."""
 
     name: AdapterName
 
 
-class VerdictProvenance(_Open):
+class VerdictProvenance(Open):
     """What tells where a verdict of a study comes from."""
 
     tier: str
     evidence: str
-
-
-class ReasonPayload(TypedDict):
-    """One reason: its code and a sentence."""
-
-    code: str
-    message: str
 
 
 class VerdictPayload(TypedDict):

@@ -107,7 +107,7 @@ def _head(fleet: Fleet) -> list[str]:
         "<header><h1>Fleet policy</h1>",
         *([_WATERMARK] if fleet.evidence != "measured" else []),
         f'<p class="muted">{told}{" · " if told else ""}tier {_text(fleet.tier)} · headline load: '
-        f"{fleet.headline_batch_size:g} requests per batch · standing depth K = {standing}</p>",
+        f"batch size {fleet.headline_batch_size:g} · standing depth K = {standing}</p>",
         f'<ul class="counts">{"".join(items)}</ul></header>',
     ]
 
