@@ -91,13 +91,13 @@ def _draw_panel(
         is_inside = limits[0] <= value <= limits[1]
         marker = _MARKERS[place % len(_MARKERS)] if is_inside else ("<" if value < limits[0] else ">")
         shown = min(max(value, limits[0]), limits[1])
-        ax.plot(shown, y, marker, ms=3, clip_on=is_inside, **style)
+        ax.plot(shown, y, marker, ms=3 if is_inside else 5, clip_on=is_inside, **style)
         if item["num_failed"]:
             ax.plot(shown, y, "x", ms=5, color=INK, mew=0.7, zorder=4, clip_on=is_inside)
     ax.set_xlim(limits)
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    ax.xaxis.set_major_formatter(PercentFormatter(1))
+    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
 def _offset(place: int, num_rates: int) -> float:
