@@ -30,7 +30,7 @@ TRAFFIC: dict[str, Any] = {
     "duration_s": 18.0,
     "warmup_s": 3.0,
     "service_level": {"max_ttft_ms": 500.0, "max_tpot_ms": 40.0},
-    "seeds": [0, 1],
+    "seeds": [0, 1, 2],
 }
 
 

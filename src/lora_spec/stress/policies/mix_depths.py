@@ -1,8 +1,8 @@
 """Depths of all adapters that serve a mix best: what a request saves by drafting less depends on the deepest one.
 
 Take batches of B requests whose deepest drafts m. A step lasts T_m, less s_m(d) for every request that drafts d < m.
-A token of an adapter at depth d takes 1 / E(d) steps, in each of which its request uses its share of the step less what it
-saves, so that a mix with shares p takes, per token,
+A token of an adapter at depth d takes 1 / E(d) steps, in each of which its request uses its share of the step less what
+it saves, so that a mix with shares p takes, per token,
 
     sum_i p_i (T_m / B - s_m(d_i)) / E_i(d_i)
 
