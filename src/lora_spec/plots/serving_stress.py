@@ -27,7 +27,7 @@ from lora_spec.plots.style import (
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _SHADES = (0.35, 1.0)
 _SPREAD = 0.5  # of a row, over which its loads are laid out
-_TOLD = {"gain": "gain over the best static depth", "regret": "regret to the oracle"}
+_TOLD = {"gain": "gain over best static K (%)", "regret": "regret to the oracle (%)"}
 _COLORS = {"gain": BLUE, "regret": PURPLE}
 # Saturated policies are many times slower; one of them must not squeeze all others into a line.
 _FRAMES = {"gain": (-0.3, 0.3), "regret": (-0.05, 0.6)}
@@ -40,19 +40,17 @@ def draw_serving_stress(frame: pd.DataFrame, context: FigureContext) -> Figure:
     modes, rates = list(frame["cache_mode"].unique()), sorted(frame["request_rate_req_s"].unique())
     measures = [measure for measure in _TOLD if frame[measure].notna().any()]
     num_rows = len(measures) * len(modes)
-    fig = new_figure(1.3 + num_rows * (0.35 + 0.16 * len(policies)))
+    fig = new_figure(1.3 + num_rows * (0.5 + 0.16 * len(policies)))
     axes = fig.subplots(num_rows, len(patterns), sharey=True, squeeze=False)
     for row, (measure, mode) in enumerate((measure, mode) for measure in measures for mode in modes):
         for ax, pattern in zip(axes[row], patterns, strict=True):
             part = frame[(frame["pattern"] == pattern) & (frame["cache_mode"] == mode)]
             _draw_panel(ax, part, measure, policies, rates, limits=_limits(frame, measure))
-            if row == 0:
-                ax.set_title(shorten(pattern, 30), loc="left", fontweight="bold")
+            ax.set_title(f"{shorten(pattern, 18)}, cache {mode}", loc="left")
             if row % len(modes) == len(modes) - 1:
                 ax.set_xlabel(_TOLD[measure])
-        axes[row][0].set_ylabel(f"cache {mode}")
     for ax in axes[:, 0]:
-        ax.set_yticks(range(len(policies)), [shorten(policy, 32) for policy in policies])
+        ax.set_yticks(range(len(policies)), [shorten(policy, 26) for policy in policies])
     axes[0][0].set_ylim(len(policies) - 0.4, -0.6)
     legend_above(fig, _handles(rates, frame), num_columns=len(rates) + 1)
     add_footer(fig, context, _count(frame))
@@ -91,13 +89,13 @@ def _draw_panel(
         is_inside = limits[0] <= value <= limits[1]
         marker = _MARKERS[place % len(_MARKERS)] if is_inside else ("<" if value < limits[0] else ">")
         shown = min(max(value, limits[0]), limits[1])
-        ax.plot(shown, y, marker, ms=3, clip_on=is_inside, **style)
+        ax.plot(shown, y, marker, ms=3 if is_inside else 5, clip_on=is_inside, **style)
         if item["num_failed"]:
             ax.plot(shown, y, "x", ms=5, color=INK, mew=0.7, zorder=4, clip_on=is_inside)
     ax.set_xlim(limits)
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    ax.xaxis.set_major_formatter(PercentFormatter(1))
+    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=None))
 
 
 def _offset(place: int, num_rates: int) -> float:

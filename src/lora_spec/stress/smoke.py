@@ -26,9 +26,9 @@ TRAFFIC: dict[str, Any] = {
     "cache_modes": [{"name": "warm", "slot_share": 1.0}, {"name": "limited", "slot_share": 0.25}],
     "prompt_lengths": [{"num_prompt_tokens": 32, "share": 0.7}, {"num_prompt_tokens": 256, "share": 0.3}],
     "output_tokens": 64,
-    "request_rates_req_s": [1.0, 6.0],
-    "duration_s": 40.0,
-    "warmup_s": 5.0,
+    "request_rates_req_s": [1.0, 5.0],
+    "duration_s": 18.0,
+    "warmup_s": 3.0,
     "service_level": {"max_ttft_ms": 500.0, "max_tpot_ms": 40.0},
     "seeds": [0, 1, 2],
 }
