@@ -59,6 +59,7 @@ FIGURES = {
     "fig2_paired_effect": "paired_effect",
     "fig3_predicted_vs_measured": "predicted_vs_measured",
     "fig4_predictor_scores": "predictor_scores",
+    "fig4b_probe_curve": "probe_curve",
     "fig5_rank_disagreement": "rank_disagreement",
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
@@ -314,8 +315,8 @@ def setup_in_words():
 
 
 def joined_tables():
-    """Return the tables that verdicts, estimates and step times are joined into; figures 1 and 4 have sources of their own."""
-    apart = ("composability", "predictor_scores")
+    """Return the tables that verdicts, estimates and step times are joined into; figures 1, 4 and 4b have sources of their own."""
+    apart = ("composability", "predictor_scores", "probe_curve")
     return [name for name in FIGURES.values() if name not in apart]
 
 
@@ -344,6 +345,21 @@ def can_compare_predictors():
     """Return whether the scored adapters come from enough domains to compare predictors on."""
     num_domains = len({domains()[name] for name in scored_adapters()})
     return num_domains >= TIER.gate.comparison.min_sources
+
+
+def has_probe_curve():
+    """Return whether predictors are compared on adapters that are all probed."""
+    probed = calibration_records()
+    return (
+        can_compare_predictors()
+        and bool(probed)
+        and len(probed) == len(calibrated_adapters())
+    )
+
+
+def probe_curve_table():
+    """Return the table of figure 4b, where adapters are probed."""
+    return ["results/{run}/tables/probe_curve.csv"] if has_probe_curve() else []
 
 
 def phase0_settings(wildcards):
@@ -382,6 +398,7 @@ def drawn_figures():
     shown = {name: bool(ADAPTERS) for name in FIGURES}
     shown["fig1_composability"] = bool(phase0_observations())
     shown["fig4_predictor_scores"] = can_compare_predictors()
+    shown["fig4b_probe_curve"] = has_probe_curve()
     return tuple(name for name, is_shown in shown.items() if is_shown)
 
 

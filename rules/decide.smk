@@ -144,6 +144,7 @@ rule compare_predictors:
     output:
         comparison="results/{run}/predictor/comparison.json",
         table="results/{run}/tables/predictor_scores.csv",
+        curve=probe_curve_table(),
     log:
         "logs/{run}/compare_predictors.log",
     benchmark:
@@ -162,7 +163,8 @@ rule compare_predictors:
     shell:
         "{params.python:q} scripts/compare_predictors.py --features {input.features:q} --records {input.records:q}"
         " --calibration {input.calibration:q} --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
-        " --output {output.comparison:q} --figure-table {output.table:q} > {log:q} 2>&1"
+        " --output {output.comparison:q} --figure-table {output.table:q} --curve-table {output.curve:q}"
+        " > {log:q} 2>&1"
 
 
 rule decide:

@@ -6,14 +6,14 @@ repeats lie in their parent's source; they teach like any other adapter, and whe
 say. Only points are guessed: intervals would fit every fold's folds again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors import acceptance_algebra as algebra
 from lora_spec.predictors.base import Variant
-from lora_spec.predictors.columns import BASE_ABLATION, COLUMN_SETS, CheckpointBaseColumns
+from lora_spec.predictors.columns import BASE_ABLATION, COLUMN_SETS, CheckpointBaseColumns, CheckpointCalibColumns
 from lora_spec.predictors.examples import TrainingExample, each_source_left_out
 from lora_spec.predictors.joining import check_joined, examples_of, teaching_features
 from lora_spec.predictors.nulls.base import Null
@@ -114,6 +114,28 @@ def compare_held_out(
     return HeldOutComparison((*contenders, *nulls), examples, lacking, tuple(with_moments))
 
 
+def guess_from_probes(
+    features: Sequence[Mapping[str, Any]],
+    records: Sequence[AcceptanceRecord],
+    *,
+    gate: Mapping[str, Any],
+    sources: Mapping[str, str],
+    prompt_set: str = "own",
+) -> tuple[Contender, Contender]:
+    """Return the direct probe and the gate's predictor in mode ``checkpoint_calib``, and no other contender.
+
+    Raises
+    ------
+    PredictorError, ResultError
+        As :func:`compare_held_out`.
+    """
+    check_joined(features, records)
+    mode, name = CheckpointCalibColumns.mode, gate["predictor"]["model"]
+    examples = examples_of(teaching_features(features), records, mode=mode, sources=sources, prompt_set=prompt_set)
+    (direct,) = _contending_nulls([examples], gate["standing_num_speculative_tokens"], names=("direct_probe",))
+    return direct, _contend(name, VARIANTS[name], mode, examples, gate)
+
+
 def measured_mismatch(example: TrainingExample, depth: int) -> float | None:
     """Return 1 - accepted drafts per step over those of the base on the same prompts, None if the base's are none."""
     return _mismatch(
@@ -180,9 +202,11 @@ def _guesses(
         yield example.adapter, HeldOutGuess(length, tuple(rates.tolist()), _mismatch(length, base_length))
 
 
-def _contending_nulls(by_mode: Sequence[Sequence[TrainingExample]], depth: int) -> Iterator[Contender]:
+def _contending_nulls(
+    by_mode: Sequence[Sequence[TrainingExample]], depth: int, *, names: Iterable[str] = NULLS
+) -> Iterator[Contender]:
     """Yield every null whose columns some mode has, guessing from the first such mode."""
-    for name, null in NULLS.items():
+    for name, null in ((name, NULLS[name]) for name in names):
         for examples in by_mode:
             if set(null.columns_at(depth)) <= set(examples[0].columns.values):
                 yield _contending_null(name, null, examples, depth)
