@@ -388,6 +388,15 @@ def phase0_flags():
     ]
 
 
+def kept_fits(*names):
+    """Return results of fits that are shipped beside the records; a fresh run makes its own."""
+    paths = [f"{RECORDS}/predictor/{name}.json" for name in names]
+    is_kept = MEASUREMENTS == "shipped" and all(
+        (ROOT / path).exists() for path in paths
+    )
+    return paths if is_kept else []
+
+
 def either(words):
     """Return a wildcard's constraint: one of these words and nothing else."""
     return "|".join(map(re.escape, words))

@@ -83,12 +83,13 @@ rule phase3_predictor:
     input:
         features=records("features"),
         records=records("acceptance", "parquet"),
+        kept=kept_fits("predictor", "predictions"),
     output:
         predictor="results/{run}/predictor/predictor.json",
         predictions="results/{run}/predictor/predictions.json",
     log:
         "logs/{run}/phase3_predictor.log",
-    threads: 1
+    threads: 2
     resources:
         mem_mb=1000,
         runtime=10,
@@ -103,8 +104,8 @@ rule phase3_predictor:
         "Fitting the predictor, leaving one domain out at a time"
     shell:
         "{params.python:q} scripts/phase3_predictor.py --features {input.features:q} --records {input.records:q}"
-        " --settings {params.settings:q} --tier {params.tier:q}"
-        " --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
+        " --settings {params.settings:q} --tier {params.tier:q} --kept {input.kept:q}"
+        " --threads {threads} --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
 
 
 rule certify_verdicts:
@@ -141,6 +142,7 @@ rule compare_predictors:
         records=records("acceptance", "parquet"),
         calibration=calibration_records(),
         cost_model="results/{run}/cost_model.json",
+        kept=kept_fits("comparison"),
     output:
         comparison="results/{run}/predictor/comparison.json",
         table="results/{run}/tables/predictor_scores.csv",
@@ -149,7 +151,7 @@ rule compare_predictors:
         "logs/{run}/compare_predictors.log",
     benchmark:
         "results/{run}/benchmarks/compare_predictors.tsv"
-    threads: 1
+    threads: 2
     resources:
         mem_mb=1000,
         runtime=20,
@@ -157,6 +159,7 @@ rule compare_predictors:
         tier=TIER.name,
         python=analysis_python(),
         code=code("compare_predictors"),
+        kept=flag("--kept", kept_fits("comparison")),
         settings=as_json(comparison_settings()),
     message:
         "Comparing predictors and nulls, leaving one domain out at a time"
@@ -164,7 +167,7 @@ rule compare_predictors:
         "{params.python:q} scripts/compare_predictors.py --features {input.features:q} --records {input.records:q}"
         " --calibration {input.calibration:q} --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
         " --output {output.comparison:q} --figure-table {output.table:q} --curve-table {output.curve:q}"
-        " > {log:q} 2>&1"
+        " {params.kept:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule decide:

@@ -43,6 +43,7 @@ def compare_predictors(
     scored: Sequence[str],
     context: Mapping[str, Any],
     probes: Sequence[CalibrationRecord] = (),
+    num_workers: int = 1,
 ) -> dict[str, Any]:
     """Return the payload of a ``predictor_comparison`` result.
 
@@ -56,6 +57,8 @@ def compare_predictors(
         What the numbers hold for: target, drafter, engine.
     probes
         Calibration records; ``checkpoint_calib`` sees the largest number of prompts that the gate names.
+    num_workers
+        Processes that fit; the numbers do not depend on it.
 
     Raises
     ------
@@ -68,7 +71,9 @@ def compare_predictors(
     """
     _check_enough(features, sources, scored, gate["comparison"]["min_sources"])
     probed = with_calibrations(features, probes, max(gate["comparison"]["num_calibration_prompts"]))
-    found = compare_held_out(probed, records, gate=gate, sources=sources, prompt_set=_PROMPT_SET)
+    found = compare_held_out(
+        probed, records, gate=gate, sources=sources, prompt_set=_PROMPT_SET, num_workers=num_workers
+    )
     examples = tuple(example for example in found.examples if example.adapter in set(scored))
     question = _question(examples, records, cost_model, gate)
     truth = _truth(examples, question, gate)

@@ -6,7 +6,7 @@ repeats lie in their parent's source; they teach like any other adapter, and whe
 say. Only points are guessed: intervals would fit every fold's folds again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,10 @@ from lora_spec.predictors.nulls.registry import NULLS, held_out_by_null
 from lora_spec.predictors.point import fit_point
 from lora_spec.predictors.registry import VARIANTS
 from lora_spec.predictors.settings import fit_settings, variant_options
+from lora_spec.predictors.workers import run_all
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord
+
+Call = tuple[Callable[..., "Contender"], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,11 @@ def compare_held_out(
     sources: Mapping[str, str],
     prompt_set: str = "own",
     variants: Mapping[str, Variant] = VARIANTS,
+    num_workers: int = 1,
 ) -> HeldOutComparison:
     """Return what every contender guesses of every adapter; arguments as for ``held_out.fit_and_hold_out``.
+
+    Contenders are shared among ``num_workers`` processes.
 
     Raises
     ------
@@ -103,15 +109,17 @@ def compare_held_out(
     }
     if not by_mode:
         raise PredictorError(f"{len(teaching)} adapters share the columns of no mode; extract the features again")
-    contenders = [
-        _contend(name, variant, mode, examples, gate)
+    calls = [
+        (_contend, (name, variant, mode, examples, gate))
         for mode, examples in by_mode.items()
         for name, variant in variants.items()
     ]
+    with_moments = list(_with_moments(by_mode.get(CheckpointBaseColumns.mode, ()), variants, gate))
+    contended = run_all([*calls, *with_moments], num_workers=num_workers)
+    contenders, moments = contended[: len(calls)], contended[len(calls) :]
     nulls = _contending_nulls(list(by_mode.values()), gate["standing_num_speculative_tokens"])
     examples = tuple(next(iter(by_mode.values())))
-    with_moments = _with_moments(by_mode.get(CheckpointBaseColumns.mode, ()), variants, gate)
-    return HeldOutComparison((*contenders, *nulls), examples, lacking, tuple(with_moments))
+    return HeldOutComparison((*contenders, *nulls), examples, lacking, tuple(moments))
 
 
 def guess_from_probes(
@@ -164,7 +172,12 @@ def _base_length(examples: Sequence[TrainingExample], depth: int) -> float:
 
 
 def _contend(
-    name: str, variant: Variant, mode: str, examples: Sequence[TrainingExample], gate: Mapping[str, Any]
+    name: str,
+    variant: Variant,
+    mode: str,
+    examples: Sequence[TrainingExample],
+    gate: Mapping[str, Any],
+    sees: str | None = None,
 ) -> Contender:
     guesses: dict[str, HeldOutGuess] = {}
     for source, inside, outside in each_source_left_out(examples):
@@ -173,17 +186,17 @@ def _contend(
         except PredictorError as err:
             raise PredictorError(f"{name} in mode {mode} without source {source!r}: {err}") from err
     ordered = {example.adapter: guesses[example.adapter] for example in examples}
-    return Contender(name, mode, f"the {mode} columns", orders_adapters=True, guesses=ordered)
+    return Contender(name, mode, sees or f"the {mode} columns", orders_adapters=True, guesses=ordered)
 
 
 def _with_moments(
     examples: Sequence[TrainingExample], variants: Mapping[str, Variant], gate: Mapping[str, Any]
-) -> Iterator[Contender]:
-    """Yield every variant on the columns of checkpoint_base less its first-order margins."""
+) -> Iterator[Call]:
+    """Yield the call that lets each variant contend on the columns of checkpoint_base less its first-order margins."""
     kind = BASE_ABLATION["moments"]
     lesser = [replace(example, columns=kind.less_than(example.columns)) for example in examples]
     for name, variant in variants.items() if lesser else ():
-        yield replace(_contend(name, variant, kind.mode, lesser, gate), sees="tensors and second moments")
+        yield _contend, (name, variant, kind.mode, lesser, gate, "tensors and second moments")
 
 
 def _guesses(
