@@ -44,6 +44,7 @@ if not ADAPTERS:
 localrules:
     all,
     calibration,
+    unseen_families,
     records,
     verdicts,
     figures,
@@ -56,4 +57,5 @@ rule all:
         rules.verdicts.input,
         rules.figures.input,
         screen_tables(),
+        unseen_families_results(),
         transfer_reports(),

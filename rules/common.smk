@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from lora_spec.config import load_tier
+from lora_spec.config.adapter_families import families_of
 from lora_spec.config.effect_settings import effect_settings
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import code_digest
@@ -339,6 +340,27 @@ def comparison_settings():
         "scored": scored_adapters(),
         "setup": setup_in_words(),
     }
+
+
+def unseen_families_settings():
+    """Return what leaving whole families out needs beside features, counts, predictions and step times."""
+    return {
+        "gate": plain(TIER.gate),
+        "domains": domains(),
+        "context": pair_names(),
+        "scored": scored_adapters(),
+        "families": families_of(TIER.adapter_pool, ADAPTERS),
+    }
+
+
+def unseen_families_results():
+    """Return the evaluation of unseen families where it is made by itself: by a fresh run, or if it is shipped.
+
+    It takes minutes of fitting, which who only redraws figures did not ask for; the rule's name does.
+    """
+    is_made = MEASUREMENTS == "fresh" or kept_fits("unseen_families")
+    is_made = is_made and can_compare_predictors()
+    return [f"results/{RUN}/predictor/unseen_families.json"] if is_made else []
 
 
 def can_compare_predictors():

@@ -170,6 +170,46 @@ rule compare_predictors:
         " {params.kept:q} --threads {threads} > {log:q} 2>&1"
 
 
+rule hold_out_families:
+    """Predict adapters without their whole family, of method, modules or source, and count who is abstained on."""
+    input:
+        features=records("features"),
+        records=records("acceptance", "parquet"),
+        predictions="results/{run}/predictor/predictions.json",
+        certification="results/{run}/certification.json",
+        cost_model="results/{run}/cost_model.json",
+        kept=kept_fits("unseen_families"),
+    output:
+        "results/{run}/predictor/unseen_families.json",
+    log:
+        "logs/{run}/hold_out_families.log",
+    benchmark:
+        "results/{run}/benchmarks/hold_out_families.tsv"
+    threads: 2
+    resources:
+        mem_mb=1000,
+        runtime=120,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("hold_out_families"),
+        kept=flag("--kept", kept_fits("unseen_families")),
+        settings=as_json(unseen_families_settings()),
+    message:
+        "Predicting adapters without their whole family"
+    shell:
+        "{params.python:q} scripts/hold_out_families.py --features {input.features:q} --records {input.records:q}"
+        " --predictions {input.predictions:q} --certification {input.certification:q} --cost-model {input.cost_model:q}"
+        " --settings {params.settings:q} {params.kept:q} --threads {threads} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
+rule unseen_families:
+    """Whether whole unseen families raise the share that the gate abstains on."""
+    input:
+        f"results/{RUN}/predictor/unseen_families.json",
+
+
 rule decide:
     """Give every adapter two verdicts: from its measured acceptance and from the prediction without it."""
     input:

@@ -16,6 +16,7 @@ KINDS = {
     "predictor": "predictor",
     "predictions": "predictions",
     "comparison": "predictor_comparison",
+    "unseen_families": "unseen_families",
 }
 
 

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lora_spec.config import load_tier
+from lora_spec.gate.unseen_families import KINDS
+from lora_spec.gate.unseen_families_payload import read_unseen_families
+
 ROOT = Path(__file__).parents[2]
 MINI = ("--config", "tier=mini", "measurements=shipped", "--", "results/mini-shipped/predictor/predictions.json")
 pytestmark = pytest.mark.workflow
@@ -57,3 +61,23 @@ def test_the_fits_that_the_repository_ships_are_those_of_its_records_and_setting
     for name in SHIPPED:
         # If not: run make figures TIER=cpu, then scripts/ship_fits.py --tier cpu.
         assert (checkout / run / name).read_bytes() == (kept / name).read_bytes(), f"{name}: of other inputs"
+
+
+@pytest.mark.skipif("unseen_families.json" not in SHIPPED, reason="tier cpu ships no such report")
+def test_the_shipped_report_on_unseen_families_judges_every_scored_adapter_once_per_kind():
+    payload = read_unseen_families(
+        ROOT / "reference" / "cpu" / "predictor" / "unseen_families.json", tier="cpu"
+    ).payload
+    records = {path.stem for path in (ROOT / "reference" / "cpu" / "acceptance").glob("*.parquet")}
+    scored = records & set(load_tier(ROOT, "cpu").adapter_pool.separate)
+    for kind in KINDS:
+        rows = [row for row in payload["adapters"] if row["kind"] == kind]
+        assert sorted(row["adapter"] for row in rows) == sorted(scored)
+        (total,) = [item for item in payload["kinds"] if item["kind"] == kind]
+        parts = [item for item in payload["families"] if item["kind"] == kind]
+        assert total["num_adapters"] + total["num_not_fitted"] == len(rows)
+        for arm in ("ordinary", "unseen"):
+            for count in total[arm]:
+                assert sum(part[arm][count] for part in parts) == total[arm][count]
+        changes = total["num_newly_abstained"] - total["num_no_longer_abstained"]
+        assert total["unseen"]["num_abstained"] - total["ordinary"]["num_abstained"] == changes
