@@ -148,6 +148,7 @@ def test_a_family_without_which_too_little_is_left_is_counted_and_not_judged(mad
     far = _family(found, "far")
     assert (far["num_adapters"], far["num_not_fitted"]) == (0, 1)
     assert far["answer"].startswith("not judged")
+    assert "2 sources cannot train" in found["adapters"][0]["problem"]
 
 
 def test_a_result_is_read_back_as_it_was_written_and_a_damaged_one_is_refused(with_shift, tmp_path):

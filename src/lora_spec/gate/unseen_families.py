@@ -137,6 +137,7 @@ def _row(
         "num_training_sources": item.num_training_sources,
         "ordinary": dict(ordinary),
         "unseen": None if unseen is None else dict(unseen),
+        "problem": item.problem,
     }
 
 

@@ -49,7 +49,7 @@ class JudgedArm(TypedDict):
 
 
 class AdapterPayload(TypedDict):
-    """One adapter in one family; ``unseen`` is null where too few adapters are left to fit on."""
+    """One adapter in one family; where ``unseen`` is null, ``problem`` says why nothing could be fitted."""
 
     kind: str
     family: str
@@ -59,6 +59,7 @@ class AdapterPayload(TypedDict):
     num_training_sources: int
     ordinary: JudgedArm
     unseen: JudgedArm | None
+    problem: str | None
 
 
 class UnseenFamiliesPayload(TypedDict):

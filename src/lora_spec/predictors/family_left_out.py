@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lora_spec.errors import PredictorError
 from lora_spec.predictors.examples import TrainingExample
 from lora_spec.predictors.fitting import fit_predictor
 from lora_spec.predictors.prepared import prepare
@@ -12,19 +13,17 @@ from lora_spec.predictors.settings import fit_settings, variant_options
 from lora_spec.predictors.workers import run_all
 from lora_spec.records import AcceptanceEstimate
 
-MIN_SOURCES = 3
-"""With fewer nothing can be fitted (:func:`lora_spec.predictors.fitting.check_examples`)."""
-
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One adapter of a left-out family; ``estimate`` is None where too little is left to fit on."""
+    """One adapter of a left-out family; without an estimate, ``problem`` says why what is left cannot be fitted on."""
 
     adapter: str
     source: str
     num_training_adapters: int
     num_training_sources: int
     estimate: AcceptanceEstimate | None
+    problem: str | None
 
 
 def predict_family_left_out(
@@ -79,15 +78,20 @@ def _groups(
 
 
 def _predict(fit: Any, inside: Sequence[TrainingExample], outside: Sequence[TrainingExample]) -> list[LeftOut]:
-    num_sources = len({example.source for example in inside})
-    prepared = prepare(fit(inside)) if num_sources >= MIN_SOURCES else None
+    prepared, problem = None, None
+    try:
+        prepared = prepare(fit(inside))
+    except PredictorError as err:
+        # A family may be nearly the whole pool: that nothing can be learnt without it is an answer, and is counted.
+        problem = str(err)
     return [
         LeftOut(
             adapter=example.adapter,
             source=example.source,
             num_training_adapters=len(inside),
-            num_training_sources=num_sources,
+            num_training_sources=len({other.source for other in inside}),
             estimate=None if prepared is None else prepared.predict(example.columns),
+            problem=problem,
         )
         for example in outside
     ]
