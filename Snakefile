@@ -44,6 +44,7 @@ if not ADAPTERS:
 localrules:
     all,
     calibration,
+    unseen_families,
     records,
     verdicts,
     figures,
@@ -57,4 +58,5 @@ rule all:
         rules.figures.input,
         screen_tables(),
         noise_reports(),
+        unseen_families_results(),
         transfer_reports(),
