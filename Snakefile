@@ -44,6 +44,7 @@ if not ADAPTERS:
 localrules:
     all,
     calibration,
+    unseen_families,
     records,
     verdicts,
     figures,
@@ -59,5 +60,6 @@ rule all:
         expand("results/{run}/policy/policy.json", run=RUN) if ADAPTERS else [],
         screen_tables(),
         noise_reports(),
+        unseen_families_results(),
         transfer_reports(),
         step_cost_reports(),

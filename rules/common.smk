@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from lora_spec.config import load_tier
+from lora_spec.config.adapter_families import families_of
 from lora_spec.config.effect_settings import effect_settings
 from lora_spec.config.seed_groups import recipe_groups, seed_noise_settings
 from lora_spec.errors import ConfigError
@@ -60,6 +61,7 @@ FIGURES = {
     "fig2_paired_effect": "paired_effect",
     "fig3_predicted_vs_measured": "predicted_vs_measured",
     "fig4_predictor_scores": "predictor_scores",
+    "fig4b_probe_curve": "probe_curve",
     "fig5_rank_disagreement": "rank_disagreement",
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
@@ -372,8 +374,8 @@ def setup_in_words():
 
 
 def joined_tables():
-    """Return the tables that verdicts, estimates and step times are joined into; figures 1 and 4 have sources of their own."""
-    apart = ("composability", "predictor_scores")
+    """Return the tables that verdicts, estimates and step times are joined into; figures 1, 4 and 4b have sources of their own."""
+    apart = ("composability", "predictor_scores", "probe_curve")
     return [name for name in FIGURES.values() if name not in apart]
 
 
@@ -398,10 +400,46 @@ def comparison_settings():
     }
 
 
+def unseen_families_settings():
+    """Return what leaving whole families out needs beside features, counts, predictions and step times."""
+    return {
+        "gate": plain(TIER.gate),
+        "domains": domains(),
+        "context": pair_names(),
+        "scored": scored_adapters(),
+        "families": families_of(TIER.adapter_pool, ADAPTERS),
+    }
+
+
+def unseen_families_results():
+    """Return the evaluation of unseen families where it is made by itself: by a fresh run, or if it is shipped.
+
+    It takes minutes of fitting, which who only redraws figures did not ask for; the rule's name does.
+    """
+    is_made = MEASUREMENTS == "fresh" or kept_fits("unseen_families")
+    is_made = is_made and can_compare_predictors()
+    return [f"results/{RUN}/predictor/unseen_families.json"] if is_made else []
+
+
 def can_compare_predictors():
     """Return whether the scored adapters come from enough domains to compare predictors on."""
     num_domains = len({domains()[name] for name in scored_adapters()})
     return num_domains >= TIER.gate.comparison.min_sources
+
+
+def has_probe_curve():
+    """Return whether predictors are compared on adapters that are all probed."""
+    probed = calibration_records()
+    return (
+        can_compare_predictors()
+        and bool(probed)
+        and len(probed) == len(calibrated_adapters())
+    )
+
+
+def probe_curve_table():
+    """Return the table of figure 4b, where adapters are probed."""
+    return ["results/{run}/tables/probe_curve.csv"] if has_probe_curve() else []
 
 
 def phase0_settings(wildcards):
@@ -430,6 +468,15 @@ def phase0_flags():
     ]
 
 
+def kept_fits(*names):
+    """Return results of fits that are shipped beside the records; a fresh run makes its own."""
+    paths = [f"{RECORDS}/predictor/{name}.json" for name in names]
+    is_kept = MEASUREMENTS == "shipped" and all(
+        (ROOT / path).exists() for path in paths
+    )
+    return paths if is_kept else []
+
+
 def either(words):
     """Return a wildcard's constraint: one of these words and nothing else."""
     return "|".join(map(re.escape, words))
@@ -440,6 +487,7 @@ def drawn_figures():
     shown = {name: bool(ADAPTERS) for name in FIGURES}
     shown["fig1_composability"] = bool(phase0_observations())
     shown["fig4_predictor_scores"] = can_compare_predictors()
+    shown["fig4b_probe_curve"] = has_probe_curve()
     return tuple(name for name, is_shown in shown.items() if is_shown)
 
 

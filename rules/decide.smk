@@ -165,12 +165,13 @@ rule phase3_predictor:
     input:
         features=records("features"),
         records=records("acceptance", "parquet"),
+        kept=kept_fits("predictor", "predictions"),
     output:
         predictor="results/{run}/predictor/predictor.json",
         predictions="results/{run}/predictor/predictions.json",
     log:
         "logs/{run}/phase3_predictor.log",
-    threads: 1
+    threads: 2
     resources:
         mem_mb=1000,
         runtime=10,
@@ -185,8 +186,8 @@ rule phase3_predictor:
         "Fitting the predictor, leaving one domain out at a time"
     shell:
         "{params.python:q} scripts/phase3_predictor.py --features {input.features:q} --records {input.records:q}"
-        " --settings {params.settings:q} --tier {params.tier:q}"
-        " --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
+        " --settings {params.settings:q} --tier {params.tier:q} --kept {input.kept:q}"
+        " --threads {threads} --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
 
 
 rule certify_verdicts:
@@ -223,14 +224,16 @@ rule compare_predictors:
         records=records("acceptance", "parquet"),
         calibration=calibration_records(),
         cost_model="results/{run}/cost_model.json",
+        kept=kept_fits("comparison"),
     output:
         comparison="results/{run}/predictor/comparison.json",
         table="results/{run}/tables/predictor_scores.csv",
+        curve=probe_curve_table(),
     log:
         "logs/{run}/compare_predictors.log",
     benchmark:
         "results/{run}/benchmarks/compare_predictors.tsv"
-    threads: 1
+    threads: 2
     resources:
         mem_mb=1000,
         runtime=20,
@@ -238,13 +241,55 @@ rule compare_predictors:
         tier=TIER.name,
         python=analysis_python(),
         code=code("compare_predictors"),
+        kept=flag("--kept", kept_fits("comparison")),
         settings=as_json(comparison_settings()),
     message:
         "Comparing predictors and nulls, leaving one domain out at a time"
     shell:
         "{params.python:q} scripts/compare_predictors.py --features {input.features:q} --records {input.records:q}"
         " --calibration {input.calibration:q} --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
-        " --output {output.comparison:q} --figure-table {output.table:q} > {log:q} 2>&1"
+        " --output {output.comparison:q} --figure-table {output.table:q} --curve-table {output.curve:q}"
+        " {params.kept:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule hold_out_families:
+    """Predict adapters without their whole family, of method, modules or source, and count who is abstained on."""
+    input:
+        features=records("features"),
+        records=records("acceptance", "parquet"),
+        predictions="results/{run}/predictor/predictions.json",
+        certification="results/{run}/certification.json",
+        cost_model="results/{run}/cost_model.json",
+        kept=kept_fits("unseen_families"),
+    output:
+        "results/{run}/predictor/unseen_families.json",
+    log:
+        "logs/{run}/hold_out_families.log",
+    benchmark:
+        "results/{run}/benchmarks/hold_out_families.tsv"
+    threads: 2
+    resources:
+        mem_mb=1000,
+        runtime=120,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("hold_out_families"),
+        kept=flag("--kept", kept_fits("unseen_families")),
+        settings=as_json(unseen_families_settings()),
+    message:
+        "Predicting adapters without their whole family"
+    shell:
+        "{params.python:q} scripts/hold_out_families.py --features {input.features:q} --records {input.records:q}"
+        " --predictions {input.predictions:q} --certification {input.certification:q} --cost-model {input.cost_model:q}"
+        " --settings {params.settings:q} {params.kept:q} --threads {threads} --tier {params.tier:q}"
+        " --output {output:q} > {log:q} 2>&1"
+
+
+rule unseen_families:
+    """Whether whole unseen families raise the share that the gate abstains on."""
+    input:
+        f"results/{RUN}/predictor/unseen_families.json",
 
 
 rule decide:

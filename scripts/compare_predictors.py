@@ -2,49 +2,63 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
+from lora_spec.cli.output import tell
 from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.cli.settings_flags import ComparisonSettings
+from lora_spec.cost_model import CostModel
 from lora_spec.cost_model.payload import read_cost_model
-from lora_spec.features.calibration import with_calibrations
 from lora_spec.features.payload import read_features
 from lora_spec.gate.predictor_comparison import compare_predictors
+from lora_spec.gate.predictor_comparison_payload import read_comparison
+from lora_spec.kept_results import KEY, inputs_sha256, take_kept
 from lora_spec.measurement.calibration_table import read_calibration
 from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.predictor_scores_table import predictor_scores_table
+from lora_spec.plots.probe_curve_table import probe_curve_table
 from lora_spec.plots.saving import csv_bytes
 from lora_spec.provenance import collect_provenance
-from lora_spec.results import write_bytes_atomically, write_result
+from lora_spec.results import read_json, write_all_atomically, write_result
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    settings, gate, tier = args.settings, args.settings["gate"], args.tier
-    features = with_calibrations(
+    settings, tier, cost_model = args.settings, args.tier, read_cost_model(args.cost_model, tier=args.tier)
+    files = [*args.features, *args.records, *args.calibration]
+    inputs = inputs_sha256(files, settings, computed=[read_json(args.cost_model)["payload"]])
+    kept = {} if args.kept is None else {args.output: args.kept}
+    reason = take_kept(kept, kinds={args.output: "predictor_comparison"}, tier=tier, inputs=inputs)
+    if reason is not None:
+        tell(f"{reason}: comparing")
+        write_result(
+            args.output,
+            kind="predictor_comparison",
+            evidence="measured",
+            tier=tier,
+            provenance=collect_provenance(config=settings, seed=settings["gate"]["comparison"]["seed"]) | {KEY: inputs},
+            payload=_compare(args, cost_model),
+        )
+    comparison = read_comparison(args.output, tier=tier).payload
+    tables = {args.figure_table: predictor_scores_table(comparison, tier=tier, setup=settings["setup"])}
+    for path in args.curve_table:
+        tables[path] = probe_curve_table(comparison, tier=tier, setup=settings["setup"])
+    write_all_atomically({path: csv_bytes(table) for path, table in tables.items()})
+
+
+def _compare(args: argparse.Namespace, cost_model: CostModel) -> dict[str, Any]:
+    settings, tier = args.settings, args.tier
+    return compare_predictors(
         [read_features(path, tier=tier) for path in args.features],
-        [read_calibration(path, tier=tier) for path in args.calibration],
-        gate["comparison"]["num_calibration_prompts"],
-    )
-    comparison = compare_predictors(
-        features,
         [read_records(path, tier=tier) for path in args.records],
-        read_cost_model(args.cost_model, tier=tier),
-        gate=gate,
+        cost_model,
+        gate=settings["gate"],
         sources=settings["domains"],
         scored=settings["scored"],
         context=settings["context"],
+        probes=[read_calibration(path, tier=tier) for path in args.calibration],
+        num_workers=args.threads,
     )
-    table = predictor_scores_table(comparison, tier=tier, setup=settings["setup"])
-    provenance = collect_provenance(config=settings, seed=gate["comparison"]["seed"])
-    write_result(
-        args.output,
-        kind="predictor_comparison",
-        evidence="measured",
-        tier=tier,
-        provenance=provenance,
-        payload=comparison,
-    )
-    write_bytes_atomically(args.figure_table, csv_bytes(table))
 
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -54,8 +68,11 @@ parser.add_argument("--calibration", type=Path, nargs="*", default=[], help="cal
 parser.add_argument("--cost-model", type=Path, required=True)
 add_json_flag(parser, "--settings", ComparisonSettings, help="gate, pool, pair and which adapters count, JSON")
 parser.add_argument("--tier", required=True)
+parser.add_argument("--kept", type=Path, help="a comparison, taken over if of the same inputs")
+parser.add_argument("--threads", type=int, default=1, help="processes that fit (default: %(default)s)")
 parser.add_argument("--output", type=Path, required=True)
 parser.add_argument("--figure-table", type=Path, required=True, help="the table of figure 4 goes here")
+parser.add_argument("--curve-table", type=Path, nargs="*", default=[], help="the table of figure 4b, if all are probed")
 
 if __name__ == "__main__":
     run_script(parser, main)

@@ -13,6 +13,7 @@ from lora_spec.config import read_config
 from lora_spec.config.gate import GateConfig
 from lora_spec.errors import ConfigError
 from lora_spec.features.payload import read_features
+from lora_spec.kept_results import KEY, inputs_sha256, take_kept
 from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.context import WATERMARK
 from lora_spec.predictors.held_out import fit_and_hold_out
@@ -20,9 +21,12 @@ from lora_spec.predictors.smoke import smoke_fit
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 
+KINDS = ("predictor", "predictions")
+
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
+    places, inputs = {kind: args.output_dir / f"{kind}.json" for kind in KINDS}, None
     if args.smoke_test:
         gate = read_config(args.gate, GateConfig).to_dict()
         settings, tier, evidence = {"gate": gate}, "smoke", "synthetic-smoke"
@@ -32,6 +36,12 @@ def main(args: argparse.Namespace) -> None:
         raise ConfigError("--features needs --records, --settings and --tier beside it; or try --smoke-test")
     else:
         settings, tier, evidence = args.settings, args.tier, "measured"
+        inputs = inputs_sha256([*args.features, *args.records], settings)
+        kept = {places[path.stem]: path for path in args.kept}
+        reason = take_kept(kept, kinds={path: kind for kind, path in places.items()}, tier=tier, inputs=inputs)
+        if reason is None:
+            return
+        tell(f"{reason}: fitting")
         fitted = fit_and_hold_out(
             [read_features(path, tier=tier) for path in args.features],
             [read_records(path, tier=tier) for path in args.records],
@@ -39,11 +49,12 @@ def main(args: argparse.Namespace) -> None:
             sources=settings["domains"],
             target_model=settings["context"]["target_model"],
             draft_model=settings["context"]["draft_model"],
+            num_workers=args.threads,
         )
     provenance = collect_provenance(config=settings, seed=settings["gate"]["predictor"]["seed"])
-    for kind, payload in (("predictor", fitted.predictor), ("predictions", fitted.predictions)):
-        path = args.output_dir / f"{kind}.json"
-        write_result(path, kind=kind, evidence=evidence, tier=tier, provenance=provenance, payload=payload)
+    provenance |= {} if inputs is None else {KEY: inputs}
+    for kind, payload in zip(KINDS, (fitted.predictor, fitted.predictions), strict=True):
+        write_result(places[kind], kind=kind, evidence=evidence, tier=tier, provenance=provenance, payload=payload)
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -56,6 +67,8 @@ parser.add_argument("--tier", help="of the features and records")
 parser.add_argument(
     "--gate", type=Path, default=Path("configs/gate.yaml"), help="of the smoke test (default: %(default)s)"
 )
+parser.add_argument("--kept", type=Path, nargs="*", default=[], help="both results, taken over if of the same inputs")
+parser.add_argument("--threads", type=int, default=1, help="processes that fit (default: %(default)s)")
 parser.add_argument("--output-dir", type=Path, required=True)
 
 if __name__ == "__main__":

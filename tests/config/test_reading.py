@@ -57,6 +57,12 @@ def test_a_missing_key_is_named(root, edit):
     assert "gate.yaml: headline_load.batch_size: missing" in _load_error(root)
 
 
+@pytest.mark.parametrize("sizes", [[8, 4], [4, 4]])
+def test_sizes_of_the_calibration_probe_must_rise(root, edit, sizes):
+    edit("gate", lambda data: data["comparison"].update(num_calibration_prompts=sizes))
+    assert f"num_calibration_prompts {sizes} must rise" in _load_error(root)
+
+
 def test_a_value_out_of_range_is_shown_with_the_rule(root, edit):
     edit("gate", lambda data: data.update(level=1.5))
     assert "gate.yaml: level: got 1.5; input should be less than 1" in _load_error(root)

@@ -181,6 +181,40 @@ def predictor_scores(
     return _context(pd.DataFrame(rows), evidence)
 
 
+def probe_curve(num_adapters: int = 10, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return a direct probe that grows better with its prompts and a predictor that starts higher."""
+    rows = []
+    for step, num_prompts in enumerate((1, 2, 4, 8, 16, 32)):
+        direct, predictor = 0.5 + 0.08 * step, 0.78 + 0.03 * step
+        scores = {"direct_probe": direct, "predictor": predictor, "difference": predictor - direct}
+        for contender, value in scores.items():
+            cost = (
+                {}
+                if contender == "difference"
+                else {"wall_s": 0.4 + 0.05 * num_prompts, "cpu_s": 0.8 + 0.1 * num_prompts}
+            )
+            factor = 1.7 if contender == "predictor" else 1.0
+            rows.append(
+                {
+                    "num_prompts": num_prompts,
+                    "contender": contender,
+                    "estimate": value,
+                    "lower": value - 0.2,
+                    "upper": min(1.0, value + 0.1),
+                    **{f"lower_{kind}": factor * seconds for kind, seconds in cost.items()},
+                    **{f"upper_{kind}": factor * seconds * 1.6 for kind, seconds in cost.items()},
+                    "predictor": "elastic_net",
+                    "without_probe": 0.55,
+                    "without_probe_mode": "checkpoint_only",
+                    "mean_other_cores": 0.1,
+                    "num_adapters": num_adapters,
+                    "num_sources": min(num_adapters, 18),
+                    "num_speculative_tokens": 3,
+                }
+            )
+    return _context(pd.DataFrame(rows), evidence)
+
+
 def rank_disagreement(
     num_adapters: int = 6, *, evidence: str = "measured", loads: tuple[int, ...] = (1, 8, 16)
 ) -> pd.DataFrame:

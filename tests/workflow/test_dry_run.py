@@ -58,6 +58,19 @@ def test_predictors_are_compared_and_drawn_where_there_are_domains_enough(snakem
     assert ("fig4_predictor_scores" in done.stdout) == is_compared
 
 
+@pytest.mark.parametrize("num_missing", [0, 1])
+def test_the_curve_of_the_probe_is_drawn_where_every_adapter_is_probed(snakemake, checkout, num_missing):
+    folder = checkout / "reference" / "cpu"
+    (folder / "calibration").mkdir(exist_ok=True)
+    for path in sorted((folder / "acceptance").glob("*.parquet")):
+        (folder / "calibration" / path.name).touch()
+    for path in sorted((folder / "calibration").glob("*.parquet"))[:num_missing]:
+        path.unlink()
+    done = snakemake("--dry-run", "--printshellcmds", "--config", "tier=cpu", "measurements=shipped")
+    assert ("fig4b_probe_curve" in done.stdout) == (not num_missing)
+    assert ("--curve-table results/cpu-shipped/tables/probe_curve.csv" in done.stdout) == (not num_missing)
+
+
 @pytest.mark.parametrize("profile", sorted(path.name for path in (ROOT / "profiles").iterdir() if path.is_dir()))
 def test_every_profile_plans_without_what_it_runs_on(snakemake, profile):
     done = snakemake("--dry-run", "--workflow-profile", f"profiles/{profile}")

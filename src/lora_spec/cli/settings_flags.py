@@ -2,6 +2,7 @@
 
 from typing_extensions import TypedDict
 
+from lora_spec.config.adapter_families import FamilyKind
 from lora_spec.config.adapter_pool import Adapter
 from lora_spec.config.base_profile import BaseProfileConfig
 from lora_spec.config.fields import PositiveCount, Seed, Text
@@ -54,6 +55,13 @@ class ComparisonSettings(PredictorSettings):
 
     scored: list[AdapterName]
     setup: Text
+
+
+class UnseenFamiliesSettings(PredictorSettings):
+    """The same to leave whole families out: ``families`` maps an adapter to its family by kind."""
+
+    scored: list[AdapterName]
+    families: dict[AdapterName, dict[FamilyKind, Text]]
 
 
 class DrafterSettings(TypedDict):

@@ -108,14 +108,23 @@ class ComparisonConfig(ConfigModel):
         description="Prompts whose base acceptance fixes the load of 'the standing depth is a net loss'; the common "
         "ones are there before any adapter is."
     )
-    num_calibration_prompts: NumPrompts = Field(
-        description="Prompts of the calibration probe that checkpoint_calib and the direct probe may see."
+    num_calibration_prompts: tuple[NumPrompts, ...] = Field(
+        min_length=1,
+        description="Sizes of the calibration probe, rising: what checkpoint_calib and the direct probe may see. The "
+        "last is that of the whole comparison; at the others the gate's predictor meets the direct probe.",
     )
     min_prevalence: OpenFraction = Field(
         description="With a smaller share of net losses no AUROC is given: a few adapters would make it."
     )
     max_prevalence: OpenFraction = Field(description="The same for the largest share of net losses.")
     seed: Seed = Field(description="Seed of draws and permutations.")
+
+    @model_validator(mode="after")
+    def _sizes_rise(self) -> "ComparisonConfig":
+        sizes = self.num_calibration_prompts
+        if list(sizes) != sorted(set(sizes)):
+            raise ValueError(f"num_calibration_prompts {list(sizes)} must rise from one to the next")
+        return self
 
     @model_validator(mode="after")
     def _prevalences_are_a_range(self) -> "ComparisonConfig":

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from lora_spec.calibration_record import CalibrationRecord
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import PredictorError
 from lora_spec.evaluation import Resampled, draw_sources, permutation_p_value
+from lora_spec.features.calibration import with_calibrations
 from lora_spec.gate.comparison_scores import ScoredAdapters, as_dict, resample
 from lora_spec.gate.net_loss import Question, ask, base_counts, fix_load
+from lora_spec.gate.probe_curve import probe_curve
 from lora_spec.gate.settings import gate_settings
 from lora_spec.predictors.columns import BASE_ABLATION
 from lora_spec.predictors.examples import TrainingExample
@@ -39,6 +42,8 @@ def compare_predictors(
     sources: Mapping[str, str],
     scored: Sequence[str],
     context: Mapping[str, Any],
+    probes: Sequence[CalibrationRecord] = (),
+    num_workers: int = 1,
 ) -> dict[str, Any]:
     """Return the payload of a ``predictor_comparison`` result.
 
@@ -50,6 +55,10 @@ def compare_predictors(
         Names of the adapters that count.
     context
         What the numbers hold for: target, drafter, engine.
+    probes
+        Calibration records; ``checkpoint_calib`` sees the largest number of prompts that the gate names.
+    num_workers
+        Processes that fit; the numbers do not depend on it.
 
     Raises
     ------
@@ -57,9 +66,14 @@ def compare_predictors(
         Too few sources are left, or a contender cannot guess.
     ResultError
         What is joined does not belong together, or base counts are missing.
+    MeasurementError
+        A probe holds fewer prompts than the gate names.
     """
     _check_enough(features, sources, scored, gate["comparison"]["min_sources"])
-    found = compare_held_out(features, records, gate=gate, sources=sources, prompt_set=_PROMPT_SET)
+    probed = with_calibrations(features, probes, max(gate["comparison"]["num_calibration_prompts"]))
+    found = compare_held_out(
+        probed, records, gate=gate, sources=sources, prompt_set=_PROMPT_SET, num_workers=num_workers
+    )
     examples = tuple(example for example in found.examples if example.adapter in set(scored))
     question = _question(examples, records, cost_model, gate)
     truth = _truth(examples, question, gate)
@@ -76,6 +90,16 @@ def compare_predictors(
         "base_ablation": _ablation(found, resampled, truth, gate["level"]),
         "adapters": _adapters(found, truth, question, gate["standing_num_speculative_tokens"]),
         "lacking_modes": dict(found.lacking),
+        "probe_curve": probe_curve(
+            found,
+            truth,
+            features=features,
+            records=records,
+            probes=probes,
+            gate=gate,
+            sources=sources,
+            prompt_set=_PROMPT_SET,
+        ),
     }
 
 
@@ -213,7 +237,7 @@ def _context(
         "num_scored_adapters": len(truth.examples),
         "num_sources": len(set(truth.sources)),
         "num_teaching_adapters": len(found.examples),
-        "num_calibration_prompts": rule["num_calibration_prompts"] if sees_probes else None,
+        "num_calibration_prompts": max(rule["num_calibration_prompts"]) if sees_probes else None,
         "num_bootstrap_draws": rule["num_bootstrap_draws"],
         "num_permutations": rule["num_permutations"],
         "not_scored": sorted(set(scored) - set(truth.names)),

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from lora_spec.gate.net_loss import FixedLoad
+from lora_spec.measurement.probe_cost import CostBounds
 from lora_spec.predictors.held_out_comparison import HeldOutGuess
 from lora_spec.records import Interval, Mode
 from lora_spec.results import Result
@@ -71,6 +72,29 @@ class AdapterPayload(TypedDict):
     is_net_loss: bool | None
 
 
+class ProbeSizePayload(TypedDict):
+    """A probe of N prompts: Spearman without and with the other signals, and mean seconds per adapter of each."""
+
+    num_prompts: int
+    direct_probe: Interval | None
+    predictor: Interval | None
+    difference: Interval | None
+    direct_probe_cost: CostBounds
+    predictor_cost: CostBounds
+
+
+class ProbeCurvePayload(TypedDict):
+    """What :func:`lora_spec.gate.probe_curve.probe_curve` gives."""
+
+    predictor: str
+    mode: Mode
+    without_probe: Interval | None
+    without_probe_mode: Mode
+    cost_is: str
+    mean_other_cores: float
+    sizes: list[ProbeSizePayload]
+
+
 class ComparisonPayload(TypedDict):
     """What :func:`lora_spec.gate.predictor_comparison.compare_predictors` gives."""
 
@@ -81,6 +105,7 @@ class ComparisonPayload(TypedDict):
     base_ablation: list[AblationPayload]
     adapters: list[AdapterPayload]
     lacking_modes: dict[str, str]
+    probe_curve: ProbeCurvePayload | None
 
 
 def read_comparison(path: Path, *, tier: str | None = None) -> Result:

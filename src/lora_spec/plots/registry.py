@@ -13,6 +13,7 @@ from lora_spec.plots.decision_map import draw_decision_map
 from lora_spec.plots.paired_effect import draw_paired_effect
 from lora_spec.plots.predicted_vs_measured import draw_predicted_vs_measured
 from lora_spec.plots.predictor_scores import draw_predictor_scores
+from lora_spec.plots.probe_curve import draw_probe_curve
 from lora_spec.plots.rank_disagreement import draw_rank_disagreement
 from lora_spec.plots.risk_coverage import draw_risk_coverage
 from lora_spec.plots.schemas import (
@@ -22,6 +23,7 @@ from lora_spec.plots.schemas import (
     PAIRED_EFFECT,
     PREDICTED_VS_MEASURED,
     PREDICTOR_SCORES,
+    PROBE_CURVE,
     RANK_DISAGREEMENT,
     RISK_COVERAGE,
     SERVING_STRESS,
@@ -34,7 +36,7 @@ from lora_spec.plots.serving_stress import draw_serving_stress
 class FigureSpec:
     """One figure: its number in the paper, its table and the function that draws it."""
 
-    number: int
+    number: str
     schema: FrameSchema
     draw: Callable[[pd.DataFrame], Figure]
 
@@ -47,15 +49,16 @@ class FigureSpec:
 FIGURES = {
     spec.schema.name: spec
     for spec in (
-        FigureSpec(1, COMPOSABILITY, draw_composability),
-        FigureSpec(2, PAIRED_EFFECT, draw_paired_effect),
-        FigureSpec(3, PREDICTED_VS_MEASURED, draw_predicted_vs_measured),
-        FigureSpec(4, PREDICTOR_SCORES, draw_predictor_scores),
-        FigureSpec(5, RANK_DISAGREEMENT, draw_rank_disagreement),
-        FigureSpec(6, DECISION_MAP, draw_decision_map),
-        FigureSpec(7, COST_MODEL_FIT, draw_cost_model_fit),
-        FigureSpec(8, RISK_COVERAGE, draw_risk_coverage),
-        FigureSpec(10, SERVING_STRESS, draw_serving_stress),
+        FigureSpec("1", COMPOSABILITY, draw_composability),
+        FigureSpec("2", PAIRED_EFFECT, draw_paired_effect),
+        FigureSpec("3", PREDICTED_VS_MEASURED, draw_predicted_vs_measured),
+        FigureSpec("4", PREDICTOR_SCORES, draw_predictor_scores),
+        FigureSpec("4b", PROBE_CURVE, draw_probe_curve),
+        FigureSpec("5", RANK_DISAGREEMENT, draw_rank_disagreement),
+        FigureSpec("6", DECISION_MAP, draw_decision_map),
+        FigureSpec("7", COST_MODEL_FIT, draw_cost_model_fit),
+        FigureSpec("8", RISK_COVERAGE, draw_risk_coverage),
+        FigureSpec("10", SERVING_STRESS, draw_serving_stress),
     )
 }
 

@@ -90,6 +90,44 @@ PREDICTOR_SCORES = FrameSchema(
     one_value=("num_adapters", "num_sources", "num_speculative_tokens", "question", "unscored"),
 )
 
+PROBE_CURVE = FrameSchema(
+    "probe_curve",
+    {
+        "num_prompts": Column("int", "calibration prompts"),
+        "contender": Column(
+            "str",
+            "direct_probe: acceptance on them alone; predictor: fitted on all signals; difference: the second's score "
+            "less the first's, on the same draws of sources",
+            choices=("direct_probe", "predictor", "difference"),
+        ),
+        "estimate": Column("float", "Spearman with measured acceptance length; missing where undefined", True),
+        "lower": Column("float", "its lower bound", True),
+        "upper": Column("float", "its upper bound", True),
+        "lower_wall_s": Column("float", "least cost per adapter, seconds on the wall; missing for differences", True),
+        "upper_wall_s": Column("float", "most cost per adapter, seconds on the wall", True),
+        "lower_cpu_s": Column("float", "least cost per adapter, seconds of all cores together", True),
+        "upper_cpu_s": Column("float", "most cost per adapter, seconds of all cores together", True),
+        "predictor": Column("str", "name of the predictor, fixed in gate.yaml"),
+        "without_probe": Column("float", "its Spearman in the mode that verdicts rest on, without any prompt", True),
+        "without_probe_mode": Column("str", "that mode", choices=get_args(Mode)),
+        "mean_other_cores": Column("float", "cores that other processes used while probes ran: then wall times grow"),
+        "num_adapters": Column("int", "adapters scored: separately trained, no copies and no repeats"),
+        "num_sources": Column("int", "groups that they come from, each left out whole"),
+        "num_speculative_tokens": Column("int", "standing depth K"),
+    },
+    key=("num_prompts", "contender"),
+    intervals=(("lower", "upper"), ("lower_wall_s", "upper_wall_s"), ("lower_cpu_s", "upper_cpu_s")),
+    one_value=(
+        "predictor",
+        "without_probe",
+        "without_probe_mode",
+        "mean_other_cores",
+        "num_adapters",
+        "num_sources",
+        "num_speculative_tokens",
+    ),
+)
+
 RANK_DISAGREEMENT = FrameSchema(
     "rank_disagreement",
     {

@@ -1,7 +1,8 @@
 """Fit on all adapters for use, and predict each adapter from those of other sources for judgement."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lora_spec.predictors.examples import TrainingExample, each_source_left_out
@@ -10,8 +11,11 @@ from lora_spec.predictors.joining import check_joined, examples_of, teaching_fea
 from lora_spec.predictors.prediction import zero_update_estimate
 from lora_spec.predictors.prepared import prepare
 from lora_spec.predictors.settings import fit_settings, variant_options
+from lora_spec.predictors.workers import run_all
 from lora_spec.provenance import sha256_of_json
 from lora_spec.records import AcceptanceRecord
+
+Fit = Callable[[Sequence[TrainingExample]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ def fit_and_hold_out(
     target_model: str,
     draft_model: str,
     prompt_set: str = "own",
+    num_workers: int = 1,
 ) -> FittedAndHeldOut:
     """Return the exported predictor and the held-out predictions.
 
@@ -44,6 +49,8 @@ def fit_and_hold_out(
         The values of ``gate.yaml``.
     sources
         The source (domain) of each adapter by name; it is left out whole.
+    num_workers
+        Processes among which the left-out sources are shared; the numbers do not depend on it.
 
     Raises
     ------
@@ -57,17 +64,18 @@ def fit_and_hold_out(
     mode = gate["predictor"]["mode"]
     examples = examples_of(teaching, records, mode=mode, sources=sources, prompt_set=prompt_set)
 
-    def fit(chosen: Sequence[TrainingExample]) -> dict[str, Any]:
-        return fit_predictor(
-            gate["predictor"]["model"],
-            chosen,
-            settings=fit_settings(gate),
-            options=variant_options(gate),
-            target_model=target_model,
-            draft_model=draft_model,
-        )
-
-    predictor = fit(examples)
+    fit = partial(
+        fit_predictor,
+        gate["predictor"]["model"],
+        settings=fit_settings(gate),
+        options=variant_options(gate),
+        target_model=target_model,
+        draft_model=draft_model,
+    )
+    predictor, *parts = run_all(
+        [(fit, (examples,))] + [(_predict_left_out, (fit, *parts)) for parts in each_source_left_out(examples)],
+        num_workers=num_workers,
+    )
     context = {
         "target_model": target_model,
         "draft_model": draft_model,
@@ -77,28 +85,27 @@ def fit_and_hold_out(
         "training_sha256": predictor["training_sha256"],
     }
     excluded = [item for item in features if item not in teaching]
-    predictions = _held_out(examples, fit) + _zero_updates(excluded, predictor)
+    predictions = [item for part in parts for item in part] + _zero_updates(excluded, predictor)
     listed = [{"adapter": item["adapter"]["name"], "codes": item["codes"]} for item in excluded]
     return FittedAndHeldOut(predictor, {"context": context, "predictions": predictions, "excluded": listed})
 
 
-def _held_out(examples: Sequence[TrainingExample], fit: Any) -> list[dict[str, Any]]:
-    predictions = []
-    for source, inside, outside in each_source_left_out(examples):
-        fitted = fit(inside)
-        prepared = prepare(fitted)
-        predictions += [
-            {
-                "adapter": example.adapter,
-                "adapter_sha256": example.adapter_sha256,
-                "left_out": source,
-                "num_training_adapters": fitted["num_adapters"],
-                "predictor_sha256": sha256_of_json(fitted),
-                "estimate": prepared.predict(example.columns).to_dict(),
-            }
-            for example in outside
-        ]
-    return predictions
+def _predict_left_out(
+    fit: Fit, source: str, inside: Sequence[TrainingExample], outside: Sequence[TrainingExample]
+) -> list[dict[str, Any]]:
+    fitted = fit(inside)
+    prepared = prepare(fitted)
+    return [
+        {
+            "adapter": example.adapter,
+            "adapter_sha256": example.adapter_sha256,
+            "left_out": source,
+            "num_training_adapters": fitted["num_adapters"],
+            "predictor_sha256": sha256_of_json(fitted),
+            "estimate": prepared.predict(example.columns).to_dict(),
+        }
+        for example in outside
+    ]
 
 
 def _zero_updates(excluded: Sequence[Mapping[str, Any]], predictor: Mapping[str, Any]) -> list[dict[str, Any]]:

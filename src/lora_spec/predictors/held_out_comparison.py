@@ -6,14 +6,14 @@ repeats lie in their parent's source; they teach like any other adapter, and whe
 say. Only points are guessed: intervals would fit every fold's folds again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lora_spec.errors import PredictorError
 from lora_spec.predictors import acceptance_algebra as algebra
 from lora_spec.predictors.base import Variant
-from lora_spec.predictors.columns import BASE_ABLATION, COLUMN_SETS, CheckpointBaseColumns
+from lora_spec.predictors.columns import BASE_ABLATION, COLUMN_SETS, CheckpointBaseColumns, CheckpointCalibColumns
 from lora_spec.predictors.examples import TrainingExample, each_source_left_out
 from lora_spec.predictors.joining import check_joined, examples_of, teaching_features
 from lora_spec.predictors.nulls.base import Null
@@ -21,7 +21,10 @@ from lora_spec.predictors.nulls.registry import NULLS, held_out_by_null
 from lora_spec.predictors.point import fit_point
 from lora_spec.predictors.registry import VARIANTS
 from lora_spec.predictors.settings import fit_settings, variant_options
+from lora_spec.predictors.workers import run_all
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord
+
+Call = tuple[Callable[..., "Contender"], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,11 @@ def compare_held_out(
     sources: Mapping[str, str],
     prompt_set: str = "own",
     variants: Mapping[str, Variant] = VARIANTS,
+    num_workers: int = 1,
 ) -> HeldOutComparison:
     """Return what every contender guesses of every adapter; arguments as for ``held_out.fit_and_hold_out``.
+
+    Contenders are shared among ``num_workers`` processes.
 
     Raises
     ------
@@ -103,15 +109,39 @@ def compare_held_out(
     }
     if not by_mode:
         raise PredictorError(f"{len(teaching)} adapters share the columns of no mode; extract the features again")
-    contenders = [
-        _contend(name, variant, mode, examples, gate)
+    calls = [
+        (_contend, (name, variant, mode, examples, gate))
         for mode, examples in by_mode.items()
         for name, variant in variants.items()
     ]
+    with_moments = list(_with_moments(by_mode.get(CheckpointBaseColumns.mode, ()), variants, gate))
+    contended = run_all([*calls, *with_moments], num_workers=num_workers)
+    contenders, moments = contended[: len(calls)], contended[len(calls) :]
     nulls = _contending_nulls(list(by_mode.values()), gate["standing_num_speculative_tokens"])
     examples = tuple(next(iter(by_mode.values())))
-    with_moments = _with_moments(by_mode.get(CheckpointBaseColumns.mode, ()), variants, gate)
-    return HeldOutComparison((*contenders, *nulls), examples, lacking, tuple(with_moments))
+    return HeldOutComparison((*contenders, *nulls), examples, lacking, tuple(moments))
+
+
+def guess_from_probes(
+    features: Sequence[Mapping[str, Any]],
+    records: Sequence[AcceptanceRecord],
+    *,
+    gate: Mapping[str, Any],
+    sources: Mapping[str, str],
+    prompt_set: str = "own",
+) -> tuple[Contender, Contender]:
+    """Return the direct probe and the gate's predictor in mode ``checkpoint_calib``, and no other contender.
+
+    Raises
+    ------
+    PredictorError, ResultError
+        As :func:`compare_held_out`.
+    """
+    check_joined(features, records)
+    mode, name = CheckpointCalibColumns.mode, gate["predictor"]["model"]
+    examples = examples_of(teaching_features(features), records, mode=mode, sources=sources, prompt_set=prompt_set)
+    (direct,) = _contending_nulls([examples], gate["standing_num_speculative_tokens"], names=("direct_probe",))
+    return direct, _contend(name, VARIANTS[name], mode, examples, gate)
 
 
 def measured_mismatch(example: TrainingExample, depth: int) -> float | None:
@@ -142,7 +172,12 @@ def _base_length(examples: Sequence[TrainingExample], depth: int) -> float:
 
 
 def _contend(
-    name: str, variant: Variant, mode: str, examples: Sequence[TrainingExample], gate: Mapping[str, Any]
+    name: str,
+    variant: Variant,
+    mode: str,
+    examples: Sequence[TrainingExample],
+    gate: Mapping[str, Any],
+    sees: str | None = None,
 ) -> Contender:
     guesses: dict[str, HeldOutGuess] = {}
     for source, inside, outside in each_source_left_out(examples):
@@ -151,17 +186,17 @@ def _contend(
         except PredictorError as err:
             raise PredictorError(f"{name} in mode {mode} without source {source!r}: {err}") from err
     ordered = {example.adapter: guesses[example.adapter] for example in examples}
-    return Contender(name, mode, f"the {mode} columns", orders_adapters=True, guesses=ordered)
+    return Contender(name, mode, sees or f"the {mode} columns", orders_adapters=True, guesses=ordered)
 
 
 def _with_moments(
     examples: Sequence[TrainingExample], variants: Mapping[str, Variant], gate: Mapping[str, Any]
-) -> Iterator[Contender]:
-    """Yield every variant on the columns of checkpoint_base less its first-order margins."""
+) -> Iterator[Call]:
+    """Yield the call that lets each variant contend on the columns of checkpoint_base less its first-order margins."""
     kind = BASE_ABLATION["moments"]
     lesser = [replace(example, columns=kind.less_than(example.columns)) for example in examples]
     for name, variant in variants.items() if lesser else ():
-        yield replace(_contend(name, variant, kind.mode, lesser, gate), sees="tensors and second moments")
+        yield _contend, (name, variant, kind.mode, lesser, gate, "tensors and second moments")
 
 
 def _guesses(
@@ -180,9 +215,11 @@ def _guesses(
         yield example.adapter, HeldOutGuess(length, tuple(rates.tolist()), _mismatch(length, base_length))
 
 
-def _contending_nulls(by_mode: Sequence[Sequence[TrainingExample]], depth: int) -> Iterator[Contender]:
+def _contending_nulls(
+    by_mode: Sequence[Sequence[TrainingExample]], depth: int, *, names: Iterable[str] = NULLS
+) -> Iterator[Contender]:
     """Yield every null whose columns some mode has, guessing from the first such mode."""
-    for name, null in NULLS.items():
+    for name, null in ((name, NULLS[name]) for name in names):
         for examples in by_mode:
             if set(null.columns_at(depth)) <= set(examples[0].columns.values):
                 yield _contending_null(name, null, examples, depth)
