@@ -1,4 +1,4 @@
-"""A policy under what real traffic does: preemption, chunked prefill, grammars, aborts; scheduled either way."""
+"""A policy under what real traffic does: preemption, chunked prefill, aborts; scheduled either way."""
 
 import json
 import urllib.request
@@ -118,22 +118,6 @@ def test_preempted_and_chunked_requests_have_the_texts_of_depth_zero(servers, pr
     found = parse_counters(server.metrics_text()).since(before)
     assert set(found) == {"base", "weak", "strong"}
     assert found["strong"].num_draft_tokens <= found["strong"].num_drafts
-
-
-def test_a_grammar_holds_and_its_forbidden_drafts_are_no_rejections(servers, prompts):
-    server, _ = servers
-    before = parse_counters(server.metrics_text())
-    # The grammar sees this tokenizer's tokens as they are, without the spaces that the text has between them.
-    choices = ["".join(f"w{(7 * i + j) % 190}" for j in range(12)) for i in range(3)]
-    bodies = [
-        _body(model, prompt.token_ids, 20, ignore_eos=False, structured_outputs={"choice": choices})
-        for prompt in prompts[:2]
-        for model in MODELS
-    ]
-    texts = _all_at_once(server, bodies)
-    assert {text.replace(" ", "") for text in texts} <= set(choices)
-    found = parse_counters(server.metrics_text()).since(before)
-    assert "stronger" not in found
 
 
 def test_aborts_in_mid_flight_leave_no_request_behind(servers, prompts):
