@@ -128,7 +128,7 @@ def _comparison(guesses, weights=SHA):
         for name in NAMES
     ]
     question = {"load": None, "base_prompt_set": "common", "prevalence": None, "is_scored": False, "reason": "none"}
-    empty = {"context": {}, "differences": [], "base_ablation": [], "lacking_modes": {}, "probe_curve": []}
+    empty = {"context": {}, "differences": [], "base_ablation": [], "lacking_modes": {}, "probe_curve": None}
     return empty | {"net_loss": question, "contenders": contenders, "adapters": adapters}
 
 
