@@ -31,6 +31,8 @@ def _request(adapter):
 
 def _scheduler(name, adapters):
     from lora_spec.policy import vllm_scheduler
+    from lora_spec.policy.control import DepthControl
+    from lora_spec.policy.counters import AdapterCounters
 
     scheduler = object.__new__(getattr(vllm_scheduler, name))
     scheduler.num_spec_tokens = 4
@@ -39,7 +41,8 @@ def _scheduler(name, adapters):
     scheduler._inflight_prefills = set()
     scheduler.structured_output_manager = SimpleNamespace(validate_tokens=lambda request, tokens: tokens)
     scheduler.requests = {str(i): _request(adapter) for i, adapter in enumerate(adapters)}
-    scheduler.set_speculation_depth(None)
+    scheduler._control = DepthControl(None, max_depth=4, counters=AdapterCounters())
+    scheduler._by_hand = None
     return scheduler
 
 
