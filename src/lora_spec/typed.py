@@ -7,9 +7,9 @@ import json
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StrictStr, TypeAdapter, ValidationError
 
 from lora_spec.config.fields import Name
 from lora_spec.errors import LoraSpecError, ResultError
@@ -19,6 +19,9 @@ from lora_spec.results import Result, read_result
 
 AdapterName = Name
 """An adapter's name, which becomes the name of files, by the config's rule."""
+
+FleetName = Annotated[StrictStr, Field(pattern=r"^[^\x00]+$", max_length=1000)]
+"""An adapter's name in the fleet of others: any that a command line can hold, which a NUL is not."""
 
 _MAX_PROBLEMS = 3
 _MAX_SHOWN_CHARACTERS = 80

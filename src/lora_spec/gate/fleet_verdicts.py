@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, StrictStr
 from typing_extensions import TypedDict
 
 from lora_spec.errors import EvidenceError, ResultError
@@ -15,15 +14,11 @@ from lora_spec.records import Action, DrafterAction, Evidence, Interval, Mode
 from lora_spec.regular_file import read_regular_file
 from lora_spec.results import MAX_JSON_BYTES, naming
 from lora_spec.strict_json import StrictJsonError, parse_own
-from lora_spec.typed import check_type
+from lora_spec.typed import FleetName, check_type
 
 _LINES_SUFFIX = ".jsonl"
 _SUFFIXES = (".json", _LINES_SUFFIX)
 _SMOKE_CODE = "R_SYNTHETIC_SMOKE"
-
-# Folders bear any name: only what becomes a file name of ours is held to the stricter rule of the configs.
-# A NUL cannot stand in a command line.
-FleetName = Annotated[StrictStr, Field(pattern=r"^[^\x00]+$", max_length=1000)]
 
 
 class _Adapter(Open):
