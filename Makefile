@@ -38,7 +38,7 @@ reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minu
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
 
-test: env lint test-unit test-serving ## style, unit, workflow and serving tests (8 minutes, 11 with set-up)
+test: env lint test-unit test-serving ## style, unit, workflow and serving tests (about a quarter of an hour)
 
 lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/ruff check --quiet .
@@ -48,11 +48,11 @@ lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/snakemake --lint >logs/setup/snakemake-lint.log 2>&1 || { cat logs/setup/snakemake-lint.log; exit 1; }
 	@echo "style and structure: clean"
 
-test-unit: env-analysis ## tests without torch and vLLM (5 minutes)
+test-unit: env-analysis ## tests without torch and vLLM (about 9 minutes)
 	@.venv/bin/python -m pytest -q
 
 # Only the files that hold serving tests are collected: the others import what that environment does not have.
-test-serving: env ## tests on real vLLM with a tiny model (3 minutes)
+test-serving: env ## tests on real vLLM with a tiny model (about 5 minutes)
 	@.venv-serving/bin/python -m pytest -q -m serving $$(grep -rl --include='test_*.py' 'mark\.serving' tests | sort)
 
 # A tier without shipped records has nothing to redraw.
