@@ -243,10 +243,12 @@ def test_the_gate_file_sets_depths_and_load(diagnose, inputs, tmp_path):
 
 def test_the_script_needs_neither_torch_nor_scikit_learn_nor_a_network(inputs):
     blocked = ["torch", "vllm", "transformers", "peft", "sklearn", "scipy", "pandas", "matplotlib", "snakemake"]
+    blocked += ["statsmodels", "lightgbm", "mapie", "pyarrow", "jinja2"]
     code = (
         "import runpy, socket, sys\n"
         "socket.socket = None\n"
         f"for name in {blocked!r}: sys.modules[name] = None\n"
+        "import lora_spec.gate.payload  # what reads a certificate\n"
         f"sys.argv = {['diagnostic.py', str(inputs['mild']), '--predictor', str(inputs['predictor'])]!r}\n"
         f"sys.argv += {['--cost-model', str(inputs['cost_model']), '--load-batch-size', '1']!r}\n"
         f"runpy.run_path({str(ROOT / 'scripts' / 'diagnostic.py')!r}, run_name='__main__')\n"
