@@ -1,7 +1,7 @@
 """Results that take long to compute, kept with a digest of all that they were made from, and used again where it holds.
 
-What they were made from is told by contents, not by time or place. A library that changed is not seen here: a test
-holds the kept results of the repository against the code.
+What they were made from is told by contents, not by time or place. A library that changed is not seen here: who changes
+how fits are made must make the kept ones again.
 """
 
 import hashlib

@@ -82,14 +82,16 @@ class Policy:
 
     def load_index(self, batch_size: int) -> int:
         """Return the load that a batch belongs to, the last one where it is larger than all."""
-        for index, load in enumerate(self.loads):
-            if batch_size <= load.max_batch_size:
-                return index
-        return len(self.loads) - 1
+        return load_index(self.loads, batch_size)
 
     def depths_of(self, adapter: str | None) -> tuple[int, ...]:
         """Return an adapter's depth at every load; None stands for the base model."""
         return self.default if adapter is None else self.adapters.get(adapter, self.default)
+
+
+def load_index(loads: Sequence[Load], batch_size: int) -> int:
+    """Return the first load that holds a batch, the last one where none does."""
+    return next((i for i, load in enumerate(loads) if batch_size <= load.max_batch_size), len(loads) - 1)
 
 
 def parse_policy(data: bytes, *, max_depth: int, known_adapters: Collection[str] | None = None) -> Policy:

@@ -104,10 +104,7 @@ def run_grid(grid: Grid, folder: Path, *, threads: int) -> Iterator[dict[str, An
     from joblib import Parallel, delayed
 
     jobs = (delayed(_kept_or_run)(grid, cell, folder) for cell in grid.cells())
-    if threads == 1:
-        yield from (_kept_or_run(grid, cell, folder) for cell in grid.cells())
-    else:
-        yield from Parallel(n_jobs=threads, return_as="generator")(jobs)
+    yield from Parallel(n_jobs=threads, return_as="generator")(jobs)
 
 
 def _kept_or_run(grid: Grid, cell: Cell, folder: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lora_spec.errors import EngineError, MeasurementError
-from lora_spec.results import write_bytes_atomically, write_json_atomically
+from lora_spec.results import read_json, write_bytes_atomically, write_json_atomically
 from lora_spec.stress.load_generator import Sending, send_all
 from lora_spec.stress.request_record import RequestRecord
 from lora_spec.stress.server_counters import ServerCounters, parse_counters
@@ -166,6 +166,6 @@ def put_policy(
 
 
 def _read_trial(path: Path) -> TrialRecord:
-    data = json.loads(path.read_text())
+    data = read_json(path)
     records = tuple(RequestRecord.from_dict(record) for record in data.pop("records"))
     return TrialRecord(records=records, **data)

@@ -9,14 +9,14 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lora_spec.stress.load_generator import ABORTED, Sending, send_all
+from lora_spec.stress.load_generator import ABORTED
 from lora_spec.stress.request_record import RequestRecord
 from lora_spec.traffic.schedule import ScheduledRequest
 
@@ -130,12 +130,3 @@ def change_adapter(base_url: str, name: str, path: Path | None) -> str | None:
         return f"status {err.code}: {err.read()[:200].decode(errors='replace')}"
     except OSError as err:
         return str(err)
-
-
-def send_round(
-    requests: Sequence[ScheduledRequest],
-    prompt_of: Callable[[ScheduledRequest], Sequence[int]],
-    sending: Sending,
-) -> tuple[RequestRecord, ...]:
-    """Send the requests of a round and return what came of them."""
-    return send_all(requests, prompt_of, sending).records

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from lora_spec.policy.policy_file import Load
+from lora_spec.policy.policy_file import Load, load_index
 from lora_spec.stress.policies.base import Candidates, Chooser, Situation
 
 NAME = "online_bandit"
@@ -57,8 +57,7 @@ class OnlineBandit(Chooser):
 
     def begin_step(self, batch_size: int, now_s: float) -> int:
         """Note what depths cost at this load."""
-        load = next((load for load in self._loads if batch_size <= load.max_batch_size), self._loads[-1])
-        self._ratios = load.step_time_ratios
+        self._ratios = self._loads[load_index(self._loads, batch_size)].step_time_ratios
         return 0
 
     def depth(self, adapter: str | None) -> int:
