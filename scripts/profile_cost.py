@@ -1,53 +1,21 @@
 """Time engine steps T_K(B) with LoRA on, interleaved, alone on the machine."""
 
 import argparse
-from pathlib import Path
 
-from lora_spec.cli.output import tell
-from lora_spec.cli.script import add_json_flag, existing_folder, named_path, run_script
-from lora_spec.cli.settings_flags import PairNames
-from lora_spec.config.models import EngineConfig
+from lora_spec.cli.script import run_script
+from lora_spec.cli.timings import time_and_write, timing_parser
 from lora_spec.config.phase1_measurement import StepTimeConfig
-from lora_spec.measurement.campaign import named_folders
 from lora_spec.measurement.cost_profile import profile_cost
-from lora_spec.measurement.processor import cpu_features
-from lora_spec.provenance import collect_provenance
-from lora_spec.results import write_result
+
+BLOCK = "step_time"
 
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    settings = {"step_time": args.settings, "engine": args.engine}
-    payload = profile_cost(
-        args.settings,
-        args.engine,
-        target=args.target,
-        drafter=args.drafter,
-        adapters=named_folders(args.adapters),
-        names={"target": args.pair["target_model"], "drafter": args.pair["draft_model"]},
-        report=tell,
-    )
-    provenance = collect_provenance(config=settings, seed=args.settings["seed"])
-    provenance["runtime"]["cpu_features"] = cpu_features()
-    write_result(
-        args.output,
-        kind="step_time_cells",
-        evidence="measured",
-        tier=args.tier,
-        provenance=provenance,
-        payload=payload,
-    )
+    time_and_write(args, profile_cost, block=BLOCK, kind="step_time_cells")
 
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--target", type=existing_folder, required=True, help="model folder of the target")
-parser.add_argument("--drafter", type=existing_folder, required=True, help="model folder of the drafter")
-parser.add_argument("--adapters", type=named_path, nargs="+", required=True, help="NAME=FOLDER of adapters to serve")
-add_json_flag(parser, "--settings", StepTimeConfig, help="step_time block of phase1_measurement.yaml, JSON")
-add_json_flag(parser, "--engine", EngineConfig, help="engine block of models.yaml, JSON")
-add_json_flag(parser, "--pair", PairNames, help="names of target and drafter, JSON")
-parser.add_argument("--tier", required=True)
-parser.add_argument("--output", type=Path, required=True)
+parser = timing_parser(__doc__, BLOCK, StepTimeConfig)
 
 if __name__ == "__main__":
     run_script(parser, main)
