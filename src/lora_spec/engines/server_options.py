@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lora_spec.engines.speculation import depth_scheduler, draft_model_config
 from lora_spec.engines.vllm_environment import vllm_environment
 from lora_spec.errors import EngineError
 
@@ -98,17 +99,12 @@ def _lora_words(options: ServerOptions) -> list[str]:
 def _speculation_words(options: ServerOptions) -> list[str]:
     if options.drafter is None:
         return []
-    config = {
-        "method": "draft_model",
-        "model": str(options.drafter),
-        "num_speculative_tokens": options.num_speculative_tokens,
-    }
+    config = draft_model_config(str(options.drafter), options.num_speculative_tokens)
     words = ["--speculative-config", json.dumps(config)]
     words += ["--async-scheduling" if options.is_async_scheduling else "--no-async-scheduling"]
     if options.policy is None and not options.is_depth_controlled:
         return words
-    scheduler = "DepthAsyncScheduler" if options.is_async_scheduling else "DepthScheduler"
-    words += ["--scheduler-cls", f"lora_spec.policy.vllm_scheduler.{scheduler}"]
+    words += ["--scheduler-cls", depth_scheduler(is_async=options.is_async_scheduling)]
     told = {"adapters": sorted(options.adapters)}
     told |= {} if options.policy is None else {"policy": str(options.policy)}
     return [*words, "--additional-config", json.dumps({"lora_spec": told})]

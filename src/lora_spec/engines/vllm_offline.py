@@ -14,6 +14,7 @@ from lora_spec.engines.base import (
     GenerationRequest,
     PrefillTiming,
 )
+from lora_spec.engines.speculation import depth_scheduler, draft_model_config
 from lora_spec.engines.vllm_environment import import_vllm, usable_cores
 from lora_spec.engines.vllm_requests import completion_of, endless
 from lora_spec.engines.vllm_steps import StepTimer, skip_drafter_at_depth_zero
@@ -93,14 +94,9 @@ class VllmOfflineEngine(Engine):
         from vllm.platforms import current_platform
 
         return {
-            "speculative_config": {
-                "method": "draft_model",
-                "model": drafter,
-                "num_speculative_tokens": self._max_depth,
-            },
+            "speculative_config": draft_model_config(drafter, self._max_depth),
             # vLLM schedules synchronously on the CPU and one step ahead elsewhere.
-            "scheduler_cls": "lora_spec.policy.vllm_scheduler."
-            + ("DepthScheduler" if current_platform.is_cpu() else "DepthAsyncScheduler"),
+            "scheduler_cls": depth_scheduler(is_async=not current_platform.is_cpu()),
             "per_request_spec_decode_metrics": "detailed",
         }
 
