@@ -45,6 +45,7 @@ def test_shipped_run_ends_with_all_figures_and_reruns_exactly(finished, snakemak
         "decide",
         "join_tables",
         "plot_figure",
+        "policy",
         "write_verdict_table",
     }
     _edit(gate, "hot_traffic_share: 0.3", "hot_traffic_share: 0.2")
