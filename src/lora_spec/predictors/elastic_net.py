@@ -18,6 +18,8 @@ from lora_spec.predictors.positions import fit_positions, read_options, source_f
 Array = NDArray[np.float64]
 
 _MAX_ITERATIONS = 100_000
+# Of a candidate: on 63 adapters and 73 columns the choice is that of 100,000, in a twentieth of the time.
+_SEARCH_ITERATIONS = 1_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def _choose_penalty(x: Array, y: Array, sources: Sequence[str], options: Elastic
         l1_ratio=list(options.l1_ratios),
         alphas=list(options.penalties),
         cv=folds,
-        max_iter=_MAX_ITERATIONS,
+        max_iter=_SEARCH_ITERATIONS,
         precompute=True,  # with more columns than adapters it is not the default, and halves the time
     )
     with warnings.catch_warnings():
