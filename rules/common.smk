@@ -55,7 +55,7 @@ def pool_names():
 
 RUN = f"{TIER.name}-shipped" if MEASUREMENTS == "shipped" else TIER.name
 RECORDS = f"reference/{TIER.name}" if MEASUREMENTS == "shipped" else f"results/{RUN}"
-MODES = ("measured", TIER.gate.predictor.mode)
+PROBED_MODE = "checkpoint_calib"
 FIGURES = {
     "fig1_composability": "composability",
     "fig2_paired_effect": "paired_effect",
@@ -437,6 +437,34 @@ def has_probe_curve():
     )
 
 
+def has_probed_verdicts():
+    """Return whether a second predictor sees calibration probes: all adapters are probed, and the gate's sees none."""
+    return has_probe_curve() and TIER.gate.predictor.mode != PROBED_MODE
+
+
+def predictions_by_mode():
+    """Return the held-out predictions that verdicts are made of: in the gate's mode, and with probes."""
+    names = ["predictions", *(["probed/predictions"] if has_probed_verdicts() else [])]
+    return [f"results/{{run}}/predictor/{name}.json" for name in names]
+
+
+def certifications_by_mode():
+    """Return the certificates of these, in the same order."""
+    probed = ["predictor/probed/certification"] if has_probed_verdicts() else []
+    return [f"results/{{run}}/{name}.json" for name in ("certification", *probed)]
+
+
+def probed_gate():
+    """Return the gate as it is with a predictor that sees calibration probes."""
+    predictor = TIER.gate.predictor.model_copy(update={"mode": PROBED_MODE})
+    return TIER.gate.model_copy(update={"predictor": predictor})
+
+
+def predictor_settings(gate):
+    """Return what fitting a predictor needs beside features and records."""
+    return {"gate": plain(gate), "domains": domains(), "context": pair_names()}
+
+
 def probe_curve_table():
     """Return the table of figure 4b, where adapters are probed."""
     return ["results/{run}/tables/probe_curve.csv"] if has_probe_curve() else []
@@ -517,3 +545,10 @@ def study_settings():
         "pool": {name: plain(TIER.adapter_pool.find(name)) for name in ADAPTERS},
         "gate": plain(TIER.gate),
     }
+
+
+MODES = (
+    "measured",
+    TIER.gate.predictor.mode,
+    *([PROBED_MODE] if has_probed_verdicts() else []),
+)

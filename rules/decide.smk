@@ -179,15 +179,37 @@ rule phase3_predictor:
         tier=TIER.name,
         python=analysis_python(),
         code=code("phase3_predictor"),
-        settings=as_json(
-            {"gate": plain(TIER.gate), "domains": domains(), "context": pair_names()}
-        ),
+        settings=as_json(predictor_settings(TIER.gate)),
+        calibration=[],
+        output_dir="results/{run}/predictor",
     message:
         "Fitting the predictor, leaving one domain out at a time"
     shell:
         "{params.python:q} scripts/phase3_predictor.py --features {input.features:q} --records {input.records:q}"
-        " --settings {params.settings:q} --tier {params.tier:q} --kept {input.kept:q}"
-        " --threads {threads} --output-dir results/{wildcards.run}/predictor > {log:q} 2>&1"
+        " {params.calibration:q} --settings {params.settings:q} --tier {params.tier:q} --kept {input.kept:q}"
+        " --threads {threads} --output-dir {params.output_dir:q} > {log:q} 2>&1"
+
+
+use rule phase3_predictor as phase3_predictor_probed with:
+    input:
+        features=records("features"),
+        records=records("acceptance", "parquet"),
+        calibration=calibration_records(),
+        kept=kept_fits("probed/predictor", "probed/predictions"),
+    output:
+        predictor="results/{run}/predictor/probed/predictor.json",
+        predictions="results/{run}/predictor/probed/predictions.json",
+    log:
+        "logs/{run}/phase3_predictor_probed.log",
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("phase3_predictor"),
+        settings=as_json(predictor_settings(probed_gate())),
+        calibration=flag("--calibration", calibration_records()),
+        output_dir="results/{run}/predictor/probed",
+    message:
+        "Fitting the predictor on calibration probes, leaving one domain out at a time"
 
 
 rule certify_verdicts:
@@ -215,6 +237,24 @@ rule certify_verdicts:
         "{params.python:q} scripts/certify_verdicts.py --measured {input.measured:q} --predictions {input.predictions:q}"
         " --cost-model {input.cost_model:q} --settings {params.settings:q} --tier {params.tier:q}"
         " --output {output:q} > {log:q} 2>&1"
+
+
+use rule certify_verdicts as certify_verdicts_probed with:
+    input:
+        measured="results/{run}/measured.json",
+        predictions="results/{run}/predictor/probed/predictions.json",
+        cost_model="results/{run}/cost_model.json",
+    output:
+        "results/{run}/predictor/probed/certification.json",
+    log:
+        "logs/{run}/certify_verdicts_probed.log",
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("certify_verdicts"),
+        settings=as_json({"gate": plain(probed_gate()), "domains": scored_domains()}),
+    message:
+        "Choosing and certifying which verdicts after a probe are committed"
 
 
 rule compare_predictors:
@@ -293,13 +333,13 @@ rule unseen_families:
 
 
 rule decide:
-    """Give every adapter two verdicts: from its measured acceptance and from the prediction without it."""
+    """Give every adapter its verdicts: from its measured acceptance and from the predictions without it."""
     input:
         features=records("features"),
         measured="results/{run}/measured.json",
-        predictions="results/{run}/predictor/predictions.json",
+        predictions=predictions_by_mode(),
         cost_model="results/{run}/cost_model.json",
-        certification="results/{run}/certification.json",
+        certification=certifications_by_mode(),
     output:
         expand(
             "results/{run}/verdicts/{adapter}.{mode}.json",

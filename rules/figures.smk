@@ -9,7 +9,7 @@ rule join_tables:
         cost_model="results/{run}/cost_model.json",
         step_times=f"{RECORDS}/step_times.json",
         effect_gate="results/{run}/effect_gate.json",
-        certification="results/{run}/certification.json",
+        certification=certifications_by_mode(),
         comparison=(
             "results/{run}/predictor/comparison.json"
             if can_compare_predictors()

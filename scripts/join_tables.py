@@ -19,7 +19,7 @@ def main(args: argparse.Namespace) -> None:
         step_times=args.step_times,
         verdicts=args.verdicts,
         effect_gate=args.effect_gate,
-        certification=args.certification,
+        certifications=args.certification,
         settings=args.settings,
         comparison=args.comparison,
     )
@@ -35,10 +35,10 @@ for flag in (
     "--cost-model",
     "--step-times",
     "--effect-gate",
-    "--certification",
     "--output-dir",
 ):
     parser.add_argument(flag, type=Path, required=True)
+parser.add_argument("--certification", type=Path, nargs="+", required=True, help="of the gate's mode, then of others")
 parser.add_argument("--comparison", type=Path, help="scores of all predictors, where they were compared")
 parser.add_argument("--verdicts", type=Path, nargs="+", required=True)
 add_json_flag(parser, "--settings", StudySettings, help="tier, pool and gate, JSON")

@@ -12,8 +12,10 @@ from lora_spec.cli.settings_flags import PredictorSettings
 from lora_spec.config import read_config
 from lora_spec.config.gate import GateConfig
 from lora_spec.errors import ConfigError
+from lora_spec.features.calibration import with_calibrations
 from lora_spec.features.payload import read_features
 from lora_spec.kept_results import KEY, inputs_sha256, take_kept
+from lora_spec.measurement.calibration_table import read_calibration
 from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.context import WATERMARK
 from lora_spec.predictors.held_out import fit_and_hold_out
@@ -36,19 +38,25 @@ def main(args: argparse.Namespace) -> None:
         raise ConfigError("--features needs --records, --settings and --tier beside it; or try --smoke-test")
     else:
         settings, tier, evidence = args.settings, args.tier, "measured"
-        inputs = inputs_sha256([*args.features, *args.records], settings)
+        inputs = inputs_sha256([*args.features, *args.records, *args.calibration], settings)
         kept = {places[path.stem]: path for path in args.kept}
         reason = take_kept(kept, kinds={path: kind for kind, path in places.items()}, tier=tier, inputs=inputs)
         if reason is None:
             return
         tell(f"{reason}: fitting")
+        num_prompts = max(settings["gate"]["comparison"]["num_calibration_prompts"])
         fitted = fit_and_hold_out(
-            [read_features(path, tier=tier) for path in args.features],
+            with_calibrations(
+                [read_features(path, tier=tier) for path in args.features],
+                [read_calibration(path, tier=tier) for path in args.calibration],
+                num_prompts,
+            ),
             [read_records(path, tier=tier) for path in args.records],
             gate=settings["gate"],
             sources=settings["domains"],
             target_model=settings["context"]["target_model"],
             draft_model=settings["context"]["draft_model"],
+            num_calibration_prompts=num_prompts if args.calibration else None,
             num_workers=args.threads,
         )
     provenance = collect_provenance(config=settings, seed=settings["gate"]["predictor"]["seed"])
@@ -62,6 +70,9 @@ mode = parser.add_mutually_exclusive_group(required=True)
 mode.add_argument("--smoke-test", action="store_true", help="made-up adapters; needs --output-dir only")
 mode.add_argument("--features", type=Path, nargs="+", help="one per adapter")
 parser.add_argument("--records", type=Path, nargs="+", help="acceptance records, one per adapter")
+parser.add_argument(
+    "--calibration", type=Path, nargs="*", default=[], help="calibration records, one per adapter, for checkpoint_calib"
+)
 add_json_flag(parser, "--settings", PredictorSettings, help="gate, pool and pair, JSON", required=False)
 parser.add_argument("--tier", help="of the features and records")
 parser.add_argument(

@@ -15,6 +15,8 @@ from lora_spec.results import write_all_atomically
 KINDS = {
     "predictor": "predictor",
     "predictions": "predictions",
+    "probed/predictor": "predictor",
+    "probed/predictions": "predictions",
     "comparison": "predictor_comparison",
     "unseen_families": "unseen_families",
 }
@@ -25,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
     run, shipped = Path("results") / f"{args.tier}-shipped" / "predictor", Path("reference") / args.tier / "predictor"
     paths = {name: run / f"{name}.json" for name in KINDS}
     found = {
-        shipped / path.name: check_can_be_kept(path, KINDS[name], tier=args.tier)
+        shipped / f"{name}.json": check_can_be_kept(path, KINDS[name], tier=args.tier)
         for name, path in paths.items()
         # A tier of few domains compares nothing.
         if path.exists() or name in ("predictor", "predictions")

@@ -100,7 +100,7 @@ def study():
         cells=_cells(),
         gate=gate_settings(GATE),
         effect={"answer": "GO", "sentence": "a test", "rule": {"min_accepted_loss": 0.1, "num_speculative_tokens": 3}},
-        certification=certification,
+        certifications=[certification],
         map_batch_sizes=[1, 8],
     )
 

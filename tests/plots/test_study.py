@@ -102,7 +102,10 @@ def load(parts, tmp_path):
         if compared is not None:
             kind = "predictor_comparison"
             write_result(compared, kind=kind, evidence="measured", tier="mini", provenance={}, payload=comparison)
-        return load_study(**paths, verdicts=verdicts, settings=settings, comparison=compared)
+        certifications = [paths.pop("certification")]
+        return load_study(
+            **paths, certifications=certifications, verdicts=verdicts, settings=settings, comparison=compared
+        )
 
     return _load
 

@@ -14,6 +14,7 @@ from lora_spec.printing import printable
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from lora_spec.calibration_record import CalibrationRecord
     from lora_spec.features import BaseProfile
     from lora_spec.gate import GateSettings
     from lora_spec.records import Evidence
@@ -37,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="certification, JSON: its limit of the doubt decides what is committed; without it the intervals do",
     )
     parser.add_argument("--base-profile", type=given_path, metavar="F", help="base profile, if the predictor needs one")
+    parser.add_argument(
+        "--calibration", type=given_path, metavar="F", help="calibration record, if the predictor looks at probes"
+    )
     parser.add_argument("--gate", type=given_path, metavar="F", help="gate.yaml: depths, tolerances, load")
     parser.add_argument("--load-batch-size", type=float, metavar="N", help="load of the verdict, requests per batch")
     parser.add_argument("--traffic-share", type=float, metavar="X", help="the adapter's share of requests, 0 to 1")
@@ -81,6 +85,7 @@ def _diagnose(args: argparse.Namespace) -> tuple[int, dict[str, Any]]:
         settings=_settings(args, predictor),
         traffic_share=args.traffic_share,
         profile=_base_profile(args),
+        probe=_probe(args),
         provenance=collect_provenance(config=_flags(args), seed=None),
     )
     if isinstance(found, Refusal):
@@ -110,6 +115,18 @@ def _base_profile(args: argparse.Namespace) -> "BaseProfile | None":
     from lora_spec.features import read_base_profile
 
     return read_base_profile(args.base_profile)
+
+
+def _probe(args: argparse.Namespace) -> "CalibrationRecord | None":
+    if args.calibration is None:
+        return None
+    from importlib.util import find_spec
+
+    from lora_spec.measurement.calibration_table import read_calibration
+
+    if find_spec("pyarrow") is None:
+        raise ConfigError("--calibration is a Parquet file, which needs pyarrow: pip install pyarrow")
+    return read_calibration(args.calibration)
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
@@ -151,6 +168,7 @@ def _flags(args: argparse.Namespace) -> dict[str, Any]:
         "cost_model": args.cost_model and args.cost_model.name,
         "certificate": args.certificate and args.certificate.name,
         "base_profile": args.base_profile and args.base_profile.name,
+        "calibration": args.calibration and args.calibration.name,
         "gate": args.gate and args.gate.name,
         "load_batch_size": args.load_batch_size,
         "traffic_share": args.traffic_share,

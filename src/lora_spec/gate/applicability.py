@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lora_spec.calibration_record import CalibrationRecord
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import ConfigError
 from lora_spec.features import AdapterFeatures, BaseProfile
+from lora_spec.features.columns import CheckpointCalibColumns
 from lora_spec.printing import printable
 
 Reason = tuple[str, str]
@@ -56,6 +58,29 @@ def check_profile(predictor: Mapping[str, Any], profile: BaseProfile | None) -> 
                 f"the predictor is for {role} {printable(predictor[key])}, the base profile is of "
                 f"{printable(recorded)}; give the profile of the same pair"
             )
+
+
+def check_probe(predictor: Mapping[str, Any], probe: CalibrationRecord | None) -> None:
+    """Refuse a predictor of mode ``checkpoint_calib`` without a calibration record, and a record to any other.
+
+    Raises
+    ------
+    ConfigError
+        The predictor needs what was not given, or does not look at what was.
+    """
+    is_needed = predictor["mode"] == CheckpointCalibColumns.mode
+    if is_needed and probe is None:
+        raise ConfigError(
+            f"the predictor looks at a calibration probe of {predictor.get('num_calibration_prompts')} prompts; probe "
+            "the adapter (scripts/calibration_probe.py) and give its record, or take a predictor of another mode"
+        )
+    if probe is not None and not is_needed:
+        raise ConfigError(
+            f"the predictor is of mode {printable(predictor['mode'])} and does not look at calibration probes; leave "
+            "the record away, or take a predictor of mode checkpoint_calib"
+        )
+    if is_needed and not isinstance(predictor.get("num_calibration_prompts"), int):
+        raise ConfigError("the predictor does not say of how many prompts its probes were; fit and export it again")
 
 
 def check_same_gate(predictor: Mapping[str, Any], gate: Mapping[str, Any], *, where: str) -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.adapter import Inspection, inspect_adapter
+from lora_spec.calibration_record import CalibrationRecord
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import AdapterError
 from lora_spec.features import AdapterFeatures, BaseProfile, extract_features
-from lora_spec.gate.applicability import applicability_reasons, check_profile, check_same_pair
+from lora_spec.features.calibration import with_calibration
+from lora_spec.gate.applicability import applicability_reasons, check_probe, check_profile, check_same_pair
 from lora_spec.gate.commitment import check_certified, commitment_of
 from lora_spec.gate.decide import abstain, decide
 from lora_spec.gate.settings import GateSettings
@@ -38,6 +40,7 @@ def diagnose(
     settings: GateSettings | None = None,
     traffic_share: float | None = None,
     profile: BaseProfile | None = None,
+    probe: CalibrationRecord | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Verdict | Refusal:
     """Return the verdict on one adapter, or the inspection that refuses it.
@@ -53,6 +56,8 @@ def diagnose(
         None takes the standing depth of the predictor and all depths that it knows, with default tolerances.
     profile
         The base's profile; a predictor of mode ``checkpoint_base`` needs the one that it was fitted with.
+    probe
+        The adapter's calibration record; a predictor of mode ``checkpoint_calib`` needs it.
 
     Raises
     ------
@@ -62,6 +67,7 @@ def diagnose(
     exported = predictor.payload
     check_exported(exported)
     check_profile(exported, profile)
+    check_probe(exported, probe)
     model = None if cost_model is None else CostModel.from_dict(cost_model.payload)
     if model is not None:
         check_same_pair(exported, model)
@@ -81,7 +87,7 @@ def diagnose(
         return abstain(adapter=adapter, mode=exported["mode"], reasons=[*doubts, *smoke, *remarks], **common)
     doubts, remarks = _inspection_reasons(features.inspection)
     return decide(
-        _estimate(exported, features),
+        _estimate(exported, features, probe),
         model,
         settings=settings,
         adapter=features.adapter,
@@ -113,10 +119,15 @@ def _is_zero(features: AdapterFeatures) -> bool:
     return "N_ZERO_UPDATE" in features.codes
 
 
-def _estimate(exported: Mapping[str, Any], features: AdapterFeatures) -> AcceptanceEstimate:
+def _estimate(
+    exported: Mapping[str, Any], features: AdapterFeatures, probe: CalibrationRecord | None
+) -> AcceptanceEstimate:
     if _is_zero(features):
         return zero_update_estimate(exported)
-    return predict(exported, column_set_of(exported["mode"]).from_groups(features.to_dict()["columns"]))
+    payload = features.to_dict()
+    if probe is not None:
+        payload = with_calibration(payload, probe, exported["num_calibration_prompts"])
+    return predict(exported, column_set_of(exported["mode"]).from_groups(payload["columns"]))
 
 
 def _inspection_reasons(inspection: Inspection) -> tuple[list[Reason], list[Reason]]:

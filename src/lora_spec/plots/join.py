@@ -9,12 +9,15 @@ import pandas as pd
 from lora_spec.cost_model import CostModel
 from lora_spec.cost_model.validation import compare_with_line
 from lora_spec.errors import ResultError
+from lora_spec.features.columns import CheckpointCalibColumns
 from lora_spec.gate import GateSettings, decision_map
 from lora_spec.gate.overtaking import best_speedups, count_overtaking
 from lora_spec.plots.context import with_context
 from lora_spec.plots.guessed_rows import guessed_rows
 from lora_spec.plots.risk_rows import risk_coverage_rows
 from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
+
+PROBED_MODE = CheckpointCalibColumns.mode
 
 MAP_TOKEN_ACCEPTANCE_PROBS = tuple(i / 60 for i in range(61))
 """Grid of the decision map; a resolution, not a setting."""
@@ -25,8 +28,9 @@ class Study:
     """Everything that a tier's tables are made of; adapters are in pool order.
 
     ``measured`` and ``predicted`` map an adapter's name to its summary (``measurement.summary``) and its prediction;
-    ``verdicts`` maps (name, mode) to the verdict's JSON; ``pool`` maps a name to its row; ``points`` maps a mode that
-    the gate is not given to the held-out acceptance lengths of its predictor there, without intervals.
+    ``verdicts`` maps (name, mode) to the verdict's JSON; ``pool`` maps a name to its row; ``certifications`` are of the
+    predicted modes, the gate's first; ``points`` maps a mode that the gate is not given to the held-out acceptance
+    lengths of its predictor there, without intervals.
     """
 
     tier: str
@@ -41,7 +45,7 @@ class Study:
     cells: Sequence[StepTimeCell]
     gate: GateSettings
     effect: Mapping[str, Any]
-    certification: Mapping[str, Any]
+    certifications: Sequence[Mapping[str, Any]]
     map_batch_sizes: Sequence[int]
     points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cpu_features: Sequence[str] | None = None
@@ -53,8 +57,8 @@ class Study:
 
     @property
     def predicted_mode(self) -> str:
-        """Return the mode of the predicted verdicts."""
-        return next(mode for _, mode in self.verdicts if mode != "measured")
+        """Return the mode of the predicted verdicts that the gate is given."""
+        return self.certifications[0]["context"]["mode"]
 
     def estimate(self, name: str) -> AcceptanceEstimate:
         """Return the measured acceptance of an adapter."""
@@ -224,8 +228,9 @@ def _timed_on(engine: Mapping[str, Any]) -> str:
 
 def risk_coverage_table(study: Study) -> pd.DataFrame:
     """Return the table of figure 8: risk against coverage of the predicted verdicts."""
+    rows = [row for certification in study.certifications for row in risk_coverage_rows(certification)]
     # Its bounds are one-sided, at a confidence of their own.
-    return study.table(risk_coverage_rows(study.certification)).assign(interval_level=None)
+    return study.table(rows).assign(interval_level=None)
 
 
 def _base_length(study: Study, name: str) -> float:
@@ -257,6 +262,7 @@ def verdict_rows(study: Study) -> pd.DataFrame:
                 "speedup_level": speedup.get("level"),
                 "speedup_num_speculative_tokens": speedup.get("context", {}).get("num_speculative_tokens"),
                 "predicted_action": guess["action"],
+                "probed_action": study.verdicts.get((name, PROBED_MODE), {}).get("action"),
                 "reason": guess["reasons"][0]["message"] if guess["reasons"] else None,
                 "processor": None if study.cpu_features is None else " ".join(study.cpu_features) or "none of them",
             }

@@ -30,22 +30,30 @@ _MARKERS = {1: "o", 2: "s"}
 
 @figure_of(RISK_COVERAGE)
 def draw_risk_coverage(frame: pd.DataFrame, context: FigureContext) -> Figure:
-    """Return the curve with its bound, the two certificates, and the limits that stood before."""
+    """Return, for every mode, the curve with its bound, the two certificates, and the limits that stood before."""
     fig = new_figure(3.6)
-    ax = fig.subplots()
-    curve = frame[frame["kind"] == "curve"].sort_values("num_committed")
-    _draw_curve(ax, curve)
+    modes = list(dict.fromkeys(frame["mode"]))
+    (axes,) = fig.subplots(1, len(modes), sharey=True, squeeze=False)
+    for ax, mode in zip(axes, modes, strict=True):
+        _draw_mode(ax, frame[frame["mode"] == mode])
+        if len(modes) > 1:
+            ax.set_title(mode, fontsize="medium")
+    axes[0].set_ylabel("risk (share of these that is wrong)")
+    fig.supxlabel("coverage (share of the judged predictions whose verdict is committed)", fontsize="medium")
+    conclusion = "; ".join(_conclusion(frame[frame["mode"] == mode]) for mode in modes)
+    legend_above(fig, _handles(frame), num_columns=2, conclusion=conclusion)
+    add_footer(fig, context, _count(frame))
+    return fig
+
+
+def _draw_mode(ax: Axes, frame: pd.DataFrame) -> None:
+    _draw_curve(ax, frame[frame["kind"] == "curve"].sort_values("num_committed"))
     _draw_least(ax, frame)
     _draw_certificates(ax, frame[frame["kind"] == "certified"])
     ax.axhline(frame["max_risk"].iloc[0], color=INK, lw=0.7, ls=(0, (4, 2)), zorder=1)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1))
-    ax.set_xlabel("coverage (share of the judged predictions whose verdict is committed)")
-    ax.set_ylabel("risk (share of these that is wrong)")
-    legend_above(fig, _handles(frame), num_columns=2, conclusion=_conclusion(frame))
-    add_footer(fig, context, _count(frame))
-    return fig
 
 
 def _draw_curve(ax: Axes, curve: pd.DataFrame) -> None:

@@ -219,8 +219,8 @@ RISK_COVERAGE = FrameSchema(
         "load_batch_size": Column("float", "load of the verdicts, requests in the batch"),
         "mode": Column("str", "feature mode of the predictions", choices=get_args(Mode)),
     },
-    key=("kind", "direction", "threshold"),
-    one_value=("confidence", "max_risk", "max_loss", "load_batch_size", "mode"),
+    key=("mode", "kind", "direction", "threshold"),
+    one_value=("confidence", "max_risk", "max_loss", "load_batch_size"),
 )
 
 SERVING_STRESS = FrameSchema(
@@ -270,6 +270,7 @@ VERDICT_TABLE = FrameSchema(
             "int", "depth of the speedup: the verdict's, or the standing one where that is 0 or none", True
         ),
         "predicted_action": Column("str", "verdict from the checkpoint", True, _ACTIONS),
+        "probed_action": Column("str", "the same with a calibration probe", True, _ACTIONS),
         "reason": Column("str", "why the predicted verdict is what it is", True),
         "processor": Column("str", "what the timed processor has of avx2, avx512f, amx_tile; missing: unknown", True),
     },

@@ -50,7 +50,7 @@ def load_study(
     step_times: Path,
     verdicts: Sequence[Path],
     effect_gate: Path,
-    certification: Path,
+    certifications: Sequence[Path],
     settings: Mapping[str, Any],
     comparison: Path | None = None,
 ) -> Study:
@@ -89,7 +89,7 @@ def load_study(
         cpu_features=timed.cpu_features,
         gate=gate_settings(settings["gate"]),
         effect=read_effect_gate(effect_gate),
-        certification=read_certification(certification).payload,
+        certifications=[read_certification(path).payload for path in certifications],
         map_batch_sizes=settings["gate"]["map_batch_sizes"],
         points={} if comparison is None else _points(comparison, summaries.payload["adapters"], guessed.payload),
     )
@@ -143,7 +143,8 @@ def _check_same_adapters(study: Study, measured: Path, predictions: Path, *, mod
             raise ResultError(f"{measured}: adapter {name!r} lacks {' and '.join(lacking)}; run the missing steps")
     if strangers := sorted(set(study.predicted) - set(study.measured)):
         raise ResultError(f"{predictions}: adapter {strangers[0]!r} was predicted but not measured; measure it")
-    expected = {(name, m) for name in study.measured for m in ("measured", mode)}
+    modes = {"measured", *(item["context"]["mode"] for item in study.certifications)}
+    expected = {(name, m) for name in study.measured for m in modes}
     if others := sorted(set(study.verdicts) - expected):
         name, other = others[0]
         raise ResultError(f"verdict on {name!r} in mode {other}: {measured} knows no such adapter; remove the verdict")

@@ -11,7 +11,18 @@ from lora_spec.plots.context import WATERMARK, FigureContext, context_of
 from lora_spec.plots.schemas import VERDICT_TABLE
 from lora_spec.results import write_all_atomically
 
-_HEADINGS = ("adapter", "stratum", "acceptance length", "base", "measured", "speedup", "predicted", "reason")
+_HEADINGS = (
+    "adapter",
+    "stratum",
+    "acceptance length",
+    "base",
+    "measured",
+    "speedup",
+    "predicted",
+    "with a probe",
+    "reason",
+)
+_PROBED = "with a probe"
 _MISSING = "-"
 _CSS = """
 body { font: 14px/1.4 sans-serif; margin: 1.5em; color: #222 }
@@ -25,10 +36,11 @@ def verdict_table(frame: pd.DataFrame, *, width: int = 100) -> str:
     """Return the table as plain text, each distinct reason once below it, wrapped to ``width``, then the context."""
     checked = VERDICT_TABLE.check(frame)
     context = context_of(checked)
-    cells = [_cells(row) for _, row in checked.iterrows()]
+    headings = _headings(checked)
+    cells = [_cells(row, headings) for _, row in checked.iterrows()]
     notes = {reason: f"[{index}]" for index, reason in enumerate(dict.fromkeys(row[-1] for row in cells), start=1)}
-    rows = [_HEADINGS, *((*row[:-1], notes[row[-1]]) for row in cells)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    rows = [headings, *((*row[:-1], notes[row[-1]]) for row in cells)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(headings))]
     lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
     rule = "  ".join("-" * size for size in widths)
     explained = [
@@ -43,8 +55,9 @@ def verdict_table_html(frame: pd.DataFrame) -> str:
     """Return the table as one HTML page that needs no other file."""
     checked = VERDICT_TABLE.check(frame)
     context = context_of(checked)
-    head = "".join(f"<th>{name}</th>" for name in _HEADINGS)
-    body = "\n".join(_html_row(row) for _, row in checked.iterrows())
+    headings = _headings(checked)
+    head = "".join(f"<th>{name}</th>" for name in headings)
+    body = "\n".join(_html_row(row, headings) for _, row in checked.iterrows())
     banner = "".join(f'<p class="watermark">{line}</p>' for line in _banner(context))
     colors = "".join(f".{name} {{ border-left: .7em solid {style.color} }} " for name, style in ACTION_STYLES.items())
     footer = html.escape(_footer(checked, context)).replace("\n", "<br>")
@@ -93,18 +106,24 @@ def verdict_text(row: pd.Series) -> str:
     return row["measured_action"] + _at_depth(row["measured_num_speculative_tokens"])
 
 
-def _cells(row: pd.Series) -> tuple[str, ...]:
+def _headings(checked: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns that are shown: that of probes only where any adapter was probed."""
+    is_probed = checked["probed_action"].notna().any()
+    return tuple(heading for heading in _HEADINGS if is_probed or heading != _PROBED)
+
+
+def _cells(row: pd.Series, headings: tuple[str, ...]) -> tuple[str, ...]:
     """Return one adapter's cells as text; a missing value is a dash, never a number."""
-    return (
+    texts = (
         row["adapter"],
         row["stratum"],
         _number(row["acceptance_length"]) + _interval(row["lower"], row["upper"]),
         _number(row["base_acceptance_length"]),
         verdict_text(row),
         _speedup(row),
-        _MISSING if pd.isna(row["predicted_action"]) else row["predicted_action"],
-        _MISSING if pd.isna(row["reason"]) else row["reason"],
+        *(_MISSING if pd.isna(row[name]) else row[name] for name in ("predicted_action", "probed_action", "reason")),
     )
+    return tuple(text for heading, text in zip(_HEADINGS, texts, strict=True) if heading in headings)
 
 
 def _footer(checked: pd.DataFrame, context: FigureContext) -> str:
@@ -121,12 +140,14 @@ def _count(checked: pd.DataFrame) -> str:
     return f"n = {len(checked)} adapter{'' if len(checked) == 1 else 's'}"
 
 
-def _html_row(row: pd.Series) -> str:
-    classes = ("", "", "number", "number", row["measured_action"], "number", _class_of(row["predicted_action"]), "")
-    cells = (html.escape(cell) for cell in _cells(row))
-    return (
-        "<tr>" + "".join(f'<td class="{name}">{cell}</td>' for name, cell in zip(classes, cells, strict=True)) + "</tr>"
+def _html_row(row: pd.Series, headings: tuple[str, ...]) -> str:
+    classes = {"acceptance length": "number", "base": "number", "measured": row["measured_action"], "speedup": "number"}
+    classes |= {"predicted": _class_of(row["predicted_action"]), _PROBED: _class_of(row["probed_action"])}
+    cells = (
+        f'<td class="{classes.get(heading, "")}">{html.escape(cell)}</td>'
+        for heading, cell in zip(headings, _cells(row, headings), strict=True)
     )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _class_of(action: object) -> str:

@@ -33,8 +33,14 @@ def fit_predictor(
     options: Mapping[str, Any],
     target_model: str,
     draft_model: str,
+    num_calibration_prompts: int | None = None,
 ) -> dict[str, Any]:
     """Fit a variant and return it as plain JSON data, all that :func:`lora_spec.predictors.prediction.predict` needs.
+
+    Parameters
+    ----------
+    num_calibration_prompts
+        Of the probes behind the columns, where the mode looks at any: who asks must have probed as many.
 
     Raises
     ------
@@ -54,6 +60,7 @@ def fit_predictor(
         "draft_model": draft_model,
         "standing_num_speculative_tokens": settings.standing_num_speculative_tokens,
         "max_depth": examples[0].max_depth,
+        "num_calibration_prompts": num_calibration_prompts,
         "level": settings.level,
         "min_adapters": settings.min_adapters,
         "range_margin": settings.range_margin,

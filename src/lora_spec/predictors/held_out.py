@@ -35,6 +35,7 @@ def fit_and_hold_out(
     target_model: str,
     draft_model: str,
     prompt_set: str = "own",
+    num_calibration_prompts: int | None = None,
     num_workers: int = 1,
 ) -> FittedAndHeldOut:
     """Return the exported predictor and the held-out predictions.
@@ -49,6 +50,8 @@ def fit_and_hold_out(
         The values of ``gate.yaml``.
     sources
         The source (domain) of each adapter by name; it is left out whole.
+    num_calibration_prompts
+        Of the probes behind the columns, where features hold any.
     num_workers
         Processes among which the left-out sources are shared; the numbers do not depend on it.
 
@@ -71,6 +74,7 @@ def fit_and_hold_out(
         options=variant_options(gate),
         target_model=target_model,
         draft_model=draft_model,
+        num_calibration_prompts=num_calibration_prompts,
     )
     predictor, *parts = run_all(
         [(fit, (examples,))] + [(_predict_left_out, (fit, *parts)) for parts in each_source_left_out(examples)],
