@@ -148,7 +148,10 @@ def halve_sources(judged: Sequence[Judged], *, seed: int) -> tuple[list[Judged],
     """
     sources = sorted({item.source for item in judged})
     if len(sources) < 2:
-        raise ConfigError(f"{len(judged)} adapters of one source cannot be halved; add another source")
+        raise ConfigError(
+            f"{len(judged)} judged adapters of {len(sources)} sources cannot be halved; predict and measure adapters "
+            "of two sources at least"
+        )
     order = np.random.default_rng(seed).permutation(len(sources))
     first = {sources[i] for i in order[: (len(sources) + 1) // 2]}
     return [item for item in judged if item.source in first], [item for item in judged if item.source not in first]

@@ -72,3 +72,24 @@ def examples_of(
             raise PredictorError(f"adapter {name!r} has features but no {missing}; add it or leave the adapter out")
         examples.append(training_example(item, by_name[name], mode=mode, source=sources[name], prompt_set=prompt_set))
     return examples
+
+
+def check_held_out(prediction: Mapping[str, Any], *, source: str, weights: Mapping[str, str]) -> None:
+    """Refuse a prediction of other weights, or one whose fit left out something else than the adapter's source.
+
+    Parameters
+    ----------
+    weights
+        SHA-256 of the adapter's weights by what it is held against.
+
+    Raises
+    ------
+    ResultError
+        A judgement would be of another adapter, or of a fit that may have seen this one.
+    """
+    name, left_out = prediction["adapter"], prediction["left_out"]
+    check_same_weights(name, {"predictions": prediction["adapter_sha256"], **weights})
+    if left_out != source:
+        raise ResultError(
+            f"adapter {name!r}: its prediction was made without {left_out!r}, its source is {source!r}; predict again"
+        )
