@@ -85,7 +85,7 @@ def test_halves_share_no_source_and_lose_no_adapter():
 
 
 def test_what_cannot_be_certified_is_refused():
-    with pytest.raises(ConfigError, match="one source"):
+    with pytest.raises(ConfigError, match="of sources: 1; halving needs two"):
         halve_sources(_judged((0.1, False), source="one"), seed=0)
     with pytest.raises(ConfigError, match="certifying needs"):
         certify([], 0.1, confidence=0.9)

@@ -102,7 +102,7 @@ def test_an_adapter_without_a_source_is_a_copy_or_a_control_and_stays_out():
     found = judge_predictions(
         [_prediction(name, estimate(good)) for name in ("own", "copy")],
         [_measured(name, good) for name in ("own", "copy")],
-        sources={"own": "s"},
+        sources={"own": "s-own"},
         cost_model=cost_model(),
         settings=SETTINGS,
         rule=RULE,
@@ -166,5 +166,5 @@ def test_counts_that_end_before_a_candidate_depth_are_refused():
 
 
 def test_nobody_judged_is_told_as_such():
-    with pytest.raises(ConfigError, match="0 judged adapters of 0 sources"):
+    with pytest.raises(ConfigError, match="of sources: 0; halving needs two"):
         certification([], RULE)

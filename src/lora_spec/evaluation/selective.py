@@ -149,8 +149,8 @@ def halve_sources(judged: Sequence[Judged], *, seed: int) -> tuple[list[Judged],
     sources = sorted({item.source for item in judged})
     if len(sources) < 2:
         raise ConfigError(
-            f"{len(judged)} judged adapters of {len(sources)} sources cannot be halved; predict and measure adapters "
-            "of two sources at least"
+            f"judged adapters: {len(judged)}, of sources: {len(sources)}; halving needs two sources, "
+            "predict and measure adapters of more"
         )
     order = np.random.default_rng(seed).permutation(len(sources))
     first = {sources[i] for i in order[: (len(sources) + 1) // 2]}
