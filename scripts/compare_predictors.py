@@ -49,6 +49,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _compare(args: argparse.Namespace, cost_model: CostModel) -> dict[str, Any]:
     settings, tier = args.settings, args.tier
+    pair = {"target": settings["context"]["target_model"], "drafter": settings["context"]["draft_model"]}
     return compare_predictors(
         [read_features(path, tier=tier) for path in args.features],
         [read_records(path, tier=tier) for path in args.records],
@@ -57,7 +58,7 @@ def _compare(args: argparse.Namespace, cost_model: CostModel) -> dict[str, Any]:
         sources=settings["domains"],
         scored=settings["scored"],
         context=settings["context"],
-        probes=[read_calibration(path, tier=tier) for path in args.calibration],
+        probes=[read_calibration(path, tier=tier, pair=pair) for path in args.calibration],
         num_workers=args.threads,
     )
 
