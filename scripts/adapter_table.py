@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.script import add_json_flag, file_stem, named_path, run_script
+from lora_spec.measurement.campaign import named_folders
 from lora_spec.plots.adapter_table import AdapterTableSettings, adapter_frame, read_held_out_scores, save_adapter_table
 from lora_spec.training.overlap import KIND, OverlapPayload
 from lora_spec.typed import read_typed_result
@@ -14,7 +15,7 @@ def main(args: argparse.Namespace) -> None:
     settings, overlap = args.settings, None
     if args.overlap is not None:
         overlap = read_typed_result(args.overlap, KIND, OverlapPayload, tier=settings["tier"]).payload
-    scores = {name: read_held_out_scores(folder) for name, folder in args.adapters}
+    scores = {name: read_held_out_scores(folder, name) for name, folder in named_folders(args.adapters).items()}
     frame = adapter_frame(settings["pool"], scores, overlap, tier=settings["tier"], setup=settings["setup"])
     save_adapter_table(frame, args.stem, csv=args.table)
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.output import tell
-from lora_spec.cli.script import add_json_flag, existing_folder, run_script
+from lora_spec.cli.script import add_json_flag, existing_folder, positive_count, run_script
 from lora_spec.cli.settings_flags import BaseProfileSettings
 from lora_spec.features.base_profile import profile_of, write_base_profile
 from lora_spec.features.base_profile_header import header_of, identify_model
@@ -42,7 +42,7 @@ parser.add_argument("--drafter", type=existing_folder, required=True, help="mode
 parser.add_argument("--prompts", type=Path, required=True, help="frozen prompts; those of role fit are read")
 add_json_flag(parser, "--settings", BaseProfileSettings, help="base_profile of models.yaml and the pair, JSON")
 parser.add_argument("--tier", required=True)
-parser.add_argument("--num-threads", type=int, required=True, help="threads of torch")
+parser.add_argument("--num-threads", type=positive_count, required=True, help="threads of torch")
 parser.add_argument("--output", type=Path, required=True)
 
 if __name__ == "__main__":

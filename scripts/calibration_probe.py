@@ -9,7 +9,7 @@ import argparse
 
 from lora_spec.cli.campaigns import campaign_parser, output_dir_of
 from lora_spec.cli.output import tell
-from lora_spec.cli.script import run_script
+from lora_spec.cli.script import positive_count, run_script
 from lora_spec.config import tier_holding
 from lora_spec.measurement.calibration_campaign import plan_calibration
 from lora_spec.measurement.calibration_store import probe_into
@@ -38,7 +38,9 @@ def main(args: argparse.Namespace) -> None:
 
 parser = campaign_parser(__doc__, step="calibration", has_early_drafter=False)
 parser.add_argument("--names", nargs="+", help="only these adapters of the pool (default: all)")
-parser.add_argument("--num-prompts", type=int, help="only the first N prompts of each adapter (default: all)")
+parser.add_argument(
+    "--num-prompts", type=positive_count, help="only the first N prompts of each adapter (default: all)"
+)
 
 if __name__ == "__main__":
     run_script(parser, main)

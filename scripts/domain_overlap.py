@@ -7,6 +7,7 @@ from lora_spec.cli.output import tell
 from lora_spec.cli.script import add_json_flag, existing_folder, run_script
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
+from lora_spec.training.model_tokenizer import load_tokenizer
 from lora_spec.training.overlap import (
     KIND,
     ChatCutter,
@@ -20,9 +21,7 @@ from lora_spec.training.own_answers import load_own_answers
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    from transformers import AutoTokenizer
-
-    tokenizer, seed = AutoTokenizer.from_pretrained(args.target), args.settings["pair_seed"]
+    tokenizer, seed = load_tokenizer(args.target), args.settings["pair_seed"]
     payload = overlap_of_domains(
         read_own_evaluation(args.prompts, tier=args.tier),
         read_training_text(args.trajectories, args.settings["training"], ChatCutter(tokenizer)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from lora_spec.cli.campaigns import campaign_parser, output_dir_of, plan_or_collect
 from lora_spec.cli.script import run_script
 from lora_spec.config import tier_holding
-from lora_spec.measurement.screen_table import write_screen_table
+from lora_spec.measurement.screen_table import read_screened, write_screen_table
 from lora_spec.measurement.tier_campaign import campaign_of
 
 
@@ -18,6 +18,8 @@ def main(args: argparse.Namespace) -> None:
     """Run the script."""
     tier = tier_holding(args.config, "phase1_measurement")
     campaign = campaign_of(tier, names=args.names)
+    # Before hours of measuring, not after.
+    read_screened(args.measured, tier, to_come=[row["name"] for row in campaign.rows])
     if plan_or_collect(args, tier, campaign, plan_kind="phase2_screen_plan"):
         screened = [output_dir_of(args, tier) / f"{row['name']}.parquet" for row in campaign.rows]
         write_screen_table(args.table or output_dir_of(args, tier) / "screen.json", [*args.measured, *screened], tier)

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.output import tell
-from lora_spec.cli.script import add_json_flag, run_script
+from lora_spec.cli.script import add_json_flag, positive_count, run_script
 from lora_spec.cli.settings_flags import PredictorSettings
 from lora_spec.config import read_config
 from lora_spec.config.gate import GateConfig
@@ -19,11 +19,13 @@ from lora_spec.measurement.calibration_table import read_calibration
 from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.context import WATERMARK
 from lora_spec.predictors.held_out import fit_and_hold_out
+from lora_spec.predictors.payload import read_predictions, read_predictor
 from lora_spec.predictors.smoke import smoke_fit
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
 
 KINDS = ("predictor", "predictions")
+READERS = {"predictor": read_predictor, "predictions": read_predictions}
 
 
 def main(args: argparse.Namespace) -> None:
@@ -39,8 +41,13 @@ def main(args: argparse.Namespace) -> None:
     else:
         settings, tier, evidence = args.settings, args.tier, "measured"
         inputs = inputs_sha256([*args.features, *args.records, *args.calibration], settings)
+        if strange := [path for path in args.kept if path.stem not in places]:
+            raise ConfigError(
+                f"--kept {strange[0]}: is neither predictor.json nor predictions.json; give both of these"
+            )
         kept = {places[path.stem]: path for path in args.kept}
-        reason = take_kept(kept, kinds={path: kind for kind, path in places.items()}, tier=tier, inputs=inputs)
+        readers = {places[kind]: READERS[kind] for kind in KINDS}
+        reason = take_kept(kept, readers=readers, tier=tier, inputs=inputs)
         if reason is None:
             return
         tell(f"{reason}: fitting")
@@ -79,7 +86,7 @@ parser.add_argument(
     "--gate", type=Path, default=Path("configs/gate.yaml"), help="of the smoke test (default: %(default)s)"
 )
 parser.add_argument("--kept", type=Path, nargs="*", default=[], help="both results, taken over if of the same inputs")
-parser.add_argument("--threads", type=int, default=1, help="processes that fit (default: %(default)s)")
+parser.add_argument("--threads", type=positive_count, default=1, help="processes that fit (default: %(default)s)")
 parser.add_argument("--output-dir", type=Path, required=True)
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from lora_spec.cli.output import tell
-from lora_spec.cli.script import run_script
+from lora_spec.cli.script import positive_count, run_script
 from lora_spec.plots.context import WATERMARK
 from lora_spec.plots.registry import get_figure
 from lora_spec.plots.saving import csv_bytes, save_figure
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> None:
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--smoke-test", action="store_true", required=True, help="made-up numbers; needs --output-dir only")
-parser.add_argument("--threads", type=int, default=1, help="processes at once (default: %(default)s)")
+parser.add_argument("--threads", type=positive_count, default=1, help="processes at once (default: %(default)s)")
 parser.add_argument("--output-dir", type=Path, required=True)
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import add_json_flag, existing_folder, run_script
+from lora_spec.cli.script import add_json_flag, existing_folder, positive_count, run_script
 from lora_spec.config.adapter_pool import Adapter
 from lora_spec.training.recipe import recipe_of_row
 
@@ -29,7 +29,7 @@ add_json_flag(parser, "--row", Adapter, help="the adapter's row of adapter_pool.
 parser.add_argument("--base-model-name", required=True, help="what adapter_config.json calls the base")
 parser.add_argument("--answers", type=existing_folder, help="the target's trajectories, where the domain rewrites them")
 parser.add_argument("--parent", type=existing_folder, help="folder that a scaled or random row is derived from")
-parser.add_argument("--num-threads", type=int, default=1, help="threads of torch; they decide the last bits")
+parser.add_argument("--num-threads", type=positive_count, default=1, help="threads of torch; they decide the last bits")
 parser.add_argument("--output", type=Path, required=True, help="adapter folder to make")
 
 if __name__ == "__main__":

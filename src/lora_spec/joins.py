@@ -1,6 +1,7 @@
 """Results are joined by the adapter's name and held together by its weights; a name alone proves nothing."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from lora_spec.errors import ResultError
@@ -52,6 +53,14 @@ def check_same_weights(name: str, weights: Mapping[str, str | None]) -> None:
                 f"adapter {name!r}: the {first} are of weights {str(expected)[:_SHOWN]}, the {what} of "
                 f"{str(found)[:_SHOWN]}; make both again from the same adapter"
             )
+
+
+def check_named_for(path: Path, adapter: str) -> None:
+    """Refuse a file of one adapter under the name of another; ResultError names both."""
+    if path.stem != adapter:
+        raise ResultError(
+            f"{path}: holds adapter {adapter!r}; make that of {path.stem!r} again, or name the file for it"
+        )
 
 
 def check_tier(result: Result, tier: str) -> Result:

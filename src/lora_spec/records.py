@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import MeasurementError, ResultError
 
 Evidence = Literal["measured", "contract-only", "synthetic-smoke"]
 Action = Literal["green", "amber", "red", "abstain"]
@@ -253,7 +253,19 @@ class AcceptanceEstimate:
                 )
 
     def acceptance_length(self, num_speculative_tokens: int) -> Interval:
-        """Return E_K with its interval for K = 0..max depth; E_0 is exactly 1."""
+        """Return E_K with its interval for K = 0..max depth; E_0 is exactly 1.
+
+        Raises
+        ------
+        ResultError
+            It is not known at this depth.
+        """
+        deepest = len(self.acceptance_length_by_depth)
+        if not 0 <= num_speculative_tokens <= deepest:
+            raise ResultError(
+                f"an acceptance length is asked for at K={num_speculative_tokens} and known to K={deepest}; measure or "
+                "predict deeper, or ask for less"
+            )
         if num_speculative_tokens == 0:
             return Interval(1.0, 1.0, 1.0, self.level)
         return self.acceptance_length_by_depth[num_speculative_tokens - 1]

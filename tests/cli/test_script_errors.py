@@ -193,3 +193,94 @@ def test_an_interrupt_is_one_line(run, tmp_path, monkeypatch):
     assert code == 130
     assert text.startswith("assemble_drafter.py: interrupted")
     assert len(text.splitlines()) == 1
+
+
+FEATURES, COUNTS = (ROOT / "reference" / "mini" / part for part in ("features/sql.json", "acceptance/sql.parquet"))
+PAIR = {"target_model": "t", "draft_model": "d", "engine": "e"}
+FITTED = {"gate": TIER.gate.to_dict(), "domains": {"sql": "sql"}, "context": PAIR}
+ONE = ("--features", FEATURES, "--records", COUNTS, "--tier", "mini")
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "", "two", "9999999", "\u0663"])
+@pytest.mark.parametrize(
+    ("script", "flag"),
+    [
+        ("phase3_predictor", "--threads"),
+        ("compare_predictors", "--threads"),
+        ("hold_out_families", "--threads"),
+        ("phase5_serving", "--threads"),
+        ("base_profile", "--num-threads"),
+        ("train_adapter", "--num-threads"),
+        ("calibration_probe", "--num-prompts"),
+    ],
+)
+def test_a_number_of_things_that_is_none_is_wrong_input(run, script, flag, number):
+    code, told = run(script, f"{flag}={number}")
+    assert code == 2
+    assert "must be a whole number from 1" in told
+
+
+def test_a_kept_fit_that_is_neither_of_both_is_named(run, tmp_path):
+    flags = ("--settings", json.dumps(FITTED), "--output-dir", tmp_path, "--kept", tmp_path / "else.json")
+    code, told = run("phase3_predictor", *ONE, *flags)
+    assert (code, "else.json: is neither predictor.json nor predictions.json" in told) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{}", "7", "null", '{"payload": 1}'])
+@pytest.mark.parametrize("script", ["compare_predictors", "hold_out_families"])
+def test_step_times_that_are_no_result_are_refused_before_their_digest_is_taken(run, tmp_path, script, text):
+    (tmp_path / "x.json").write_text(text)
+    flags = {
+        "compare_predictors": {"setup": "s"},
+        "hold_out_families": {"families": {}},
+    }[script]
+    settings = json.dumps({**FITTED, "scored": ["sql"], **flags})
+    others = {
+        "compare_predictors": ("--figure-table", tmp_path / "f.csv"),
+        "hold_out_families": ("--certification", tmp_path / "x.json", "--predictions", tmp_path / "x.json"),
+    }[script]
+    code, told = run(
+        script, *ONE, "--settings", settings, "--cost-model", tmp_path / "x.json", "--output", tmp_path / "o", *others
+    )
+    assert (code, "x.json: not a result envelope" in told) == (2, True)
+
+
+def _ship(run, folder, monkeypatch, *names):
+    monkeypatch.chdir(folder)
+    return run("ship_records", "--tier", "mini", "--names", *names)
+
+
+@pytest.fixture
+def measured(tmp_path):
+    for part, suffix in (("features", "json"), ("acceptance", "parquet")):
+        (tmp_path / "results" / "mini" / part).mkdir(parents=True)
+        for name, other in (("sql", "sql"), ("zero", "zero"), ("alias", "sql")):
+            text = (ROOT / "reference" / "mini" / part / f"{other}.{suffix}").read_bytes()
+            (tmp_path / "results" / "mini" / part / f"{name}.{suffix}").write_bytes(text)
+    return tmp_path
+
+
+def test_sound_records_are_shipped(run, measured, monkeypatch):
+    assert _ship(run, measured, monkeypatch, "sql", "zero")[0] == 0
+    assert (measured / "reference" / "mini" / "acceptance" / "zero.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["alias"], "holds adapter 'sql'"),
+        (["sql", "sql"], "stands twice"),
+        (["../mini/sql"], "name of an adapter"),
+        (["gone"], "gone.json: no such result"),
+    ],
+)
+def test_records_under_a_wrong_name_are_not_shipped(run, measured, monkeypatch, names, message):
+    code, told = _ship(run, measured, monkeypatch, *names)
+    assert (code, message in told) == (2, True), told
+    assert not (measured / "reference").exists()
+
+
+@pytest.mark.parametrize("script", ["ship_records", "ship_fits"])
+def test_a_tier_that_would_leave_its_folder_is_refused(run, script):
+    code, told = run(script, "--tier", "../x", *(["--names", "sql"] if script == "ship_records" else []))
+    assert (code, "name of a tier" in told) == (2, True)

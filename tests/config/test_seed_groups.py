@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lora_spec.config import load_tier
+from lora_spec.config.adapter_pool import AdapterPoolConfig
 from lora_spec.config.seed_groups import recipe_groups, seed_noise_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -30,3 +31,11 @@ def test_a_group_needs_two_of_the_named_adapters():
     found = seed_noise_settings(CPU, named)
     assert found["groups"] == [["french_r2_qv_plus", "french_r2_qv_plus_seed3"]]
     assert found["separate"] == ["french_r2_qv_plus", "python_code_r2_qv"]
+
+
+def test_the_order_in_which_modules_are_listed_makes_no_other_recipe():
+    row = CPU.adapter_pool.find("french_r2_qv_plus").to_dict() | {"path": "x/b", "sha256": None, "seed": 9}
+    turned = row | {"name": "turned", "target_modules": row["target_modules"][::-1]}
+    pool = AdapterPoolConfig.model_validate({"adapters": [CPU.adapter_pool.find(row["name"]).to_dict(), turned]})
+    assert pool.separate == (row["name"],)
+    assert recipe_groups(pool) == ((row["name"], "turned"),)

@@ -7,6 +7,8 @@ import pytest
 
 from lora_spec.errors import ConfigError
 from lora_spec.evaluation.selective import (
+    Bound,
+    Certificate,
     Judged,
     certify,
     choose_threshold,
@@ -85,7 +87,7 @@ def test_halves_share_no_source_and_lose_no_adapter():
 
 
 def test_what_cannot_be_certified_is_refused():
-    with pytest.raises(ConfigError, match="one source"):
+    with pytest.raises(ConfigError, match="of sources: 1; halving needs two"):
         halve_sources(_judged((0.1, False), source="one"), seed=0)
     with pytest.raises(ConfigError, match="certifying needs"):
         certify([], 0.1, confidence=0.9)
@@ -93,3 +95,17 @@ def test_what_cannot_be_certified_is_refused():
         certify(_judged((0.1, False)), 0.1, confidence=0.5)
     with pytest.raises(ConfigError, match="no number"):
         Judged("a", "s", math.nan, False)
+
+
+@pytest.mark.parametrize(
+    "numbers", [(1, 5, 1.0), (5, -1, 0.5), (5, 1, 0.1), (5, 1, 7.0), (5, 1, None), (0, 0, 0.5), (-1, -1, None)]
+)
+def test_a_bound_that_cannot_be_is_refused(numbers):
+    with pytest.raises(ConfigError, match="cannot be"):
+        Bound(*numbers)
+
+
+@pytest.mark.parametrize(("threshold", "confidence"), [(-0.1, 0.9), (0.1, 0.5), (0.1, 1.0), (None, -1.0)])
+def test_a_certificate_that_cannot_be_is_refused(threshold, confidence):
+    with pytest.raises(ConfigError, match="certifies nothing"):
+        Certificate(threshold, 1, 1, Bound(0, 0, None), Bound(0, 0, None), confidence)

@@ -139,3 +139,9 @@ def test_calibration_columns_get_into_no_other_matrix():
     with pytest.raises(ColumnError, match="checkpoint_calib"):
         matrix_of([columns], CheckpointOnlyColumns)
     assert all(name.startswith("calib_") for name in CheckpointCalibColumns.names)
+
+
+def test_a_probe_of_an_adapter_without_features_is_not_left_out_in_silence():
+    other = {**FEATURES, "adapter": {**FEATURES["adapter"], "name": "other"}}
+    with pytest.raises(ResultError, match="'json' has a calibration probe but no features"):
+        with_calibrations([other], [make_record()], 4)

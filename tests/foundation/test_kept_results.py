@@ -1,12 +1,16 @@
 """Kept results are used for just what they were made from."""
 
 import json
+from functools import partial
 
 import pytest
 
 from lora_spec.errors import EvidenceError, ResultError
 from lora_spec.kept_results import KEY, check_can_be_kept, inputs_sha256, take_kept
-from lora_spec.results import write_result
+from lora_spec.predictors.payload import read_predictor
+from lora_spec.results import read_result, write_result
+
+READ = partial(read_result, kind="predictor")
 
 
 @pytest.fixture
@@ -23,7 +27,7 @@ def _write(path, digest, *, kind="predictor", evidence="measured", tier="cpu"):
 
 
 def _take(kept, place, digest, *, kind="predictor"):
-    return take_kept({place: kept}, kinds={place: kind}, tier="cpu", inputs=digest)
+    return take_kept({place: kept}, readers={place: partial(read_result, kind=kind)}, tier="cpu", inputs=digest)
 
 
 def test_the_digest_changes_with_contents_names_and_settings_and_with_nothing_else(files, tmp_path):
@@ -64,12 +68,17 @@ def test_of_two_results_of_which_one_is_stale_none_is_taken(tmp_path):
     kept = {tmp_path / "run" / f"{name}.json": tmp_path / f"{name}.json" for name in ("predictor", "predictions")}
     for path, digest in zip(kept.values(), ("abc", "other"), strict=True):
         _write(path, digest, kind=path.stem)
-    assert take_kept(kept, kinds={place: place.stem for place in kept}, tier="cpu", inputs="abc") is not None
+    assert (
+        take_kept(
+            kept, readers={place: partial(read_result, kind=place.stem) for place in kept}, tier="cpu", inputs="abc"
+        )
+        is not None
+    )
     assert not any(place.exists() for place in kept)
 
 
 def test_nothing_kept_is_a_reason_and_no_error():
-    assert take_kept({}, kinds={}, tier="cpu", inputs="abc") == "nothing is kept"
+    assert take_kept({}, readers={}, tier="cpu", inputs="abc") == "nothing is kept"
 
 
 def test_what_is_no_evidence_or_of_another_kind_is_never_taken(tmp_path):
@@ -85,9 +94,34 @@ def test_what_is_no_evidence_or_of_another_kind_is_never_taken(tmp_path):
 def test_only_a_result_that_says_what_it_was_made_from_can_be_kept(tmp_path):
     path = tmp_path / "predictor.json"
     _write(path, "abc")
-    assert json.loads(check_can_be_kept(path, "predictor", tier="cpu"))["payload"] == {"x": 1}
+    assert json.loads(check_can_be_kept(path, READ, tier="cpu"))["payload"] == {"x": 1}
     with pytest.raises(ResultError, match="of tier 'cpu'"):
-        check_can_be_kept(path, "predictor", tier="mini")
+        check_can_be_kept(path, READ, tier="mini")
     _write(path, None)
     with pytest.raises(ResultError, match="does not say what it was made from"):
-        check_can_be_kept(path, "predictor", tier="cpu")
+        check_can_be_kept(path, READ, tier="cpu")
+
+
+def test_one_of_two_that_is_missing_is_a_reason_and_nothing_is_put_in_place(tmp_path):
+    places = {kind: tmp_path / "run" / f"{kind}.json" for kind in ("predictor", "predictions")}
+    kept = tmp_path / "predictor.json"
+    _write(kept, "abc")
+    readers = {place: partial(read_result, kind=kind) for kind, place in places.items()}
+    reason = take_kept({places["predictor"]: kept}, readers=readers, tier="cpu", inputs="abc")
+    assert reason == "predictions.json is not among the kept results"
+    assert not places["predictor"].exists()
+
+
+def test_a_kept_file_of_these_inputs_whose_payload_is_broken_is_never_taken(tmp_path):
+    kept, place = tmp_path / "kept.json", tmp_path / "place.json"
+    _write(kept, "abc")
+    with pytest.raises(ResultError, match="no exported predictor"):
+        take_kept({place: kept}, readers={place: read_predictor}, tier="cpu", inputs="abc")
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"provenance": []}', '{"provenance": {"inputs_sha256": ["abc"]}}'])
+def test_a_kept_file_that_says_nothing_of_its_inputs_is_a_reason_to_make_it_again(tmp_path, text):
+    kept = tmp_path / "kept.json"
+    kept.write_text(text)
+    assert "made from other" in _take(kept, tmp_path / "place.json", "abc")

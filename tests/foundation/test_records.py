@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import MeasurementError, ResultError
 from lora_spec.records import AcceptanceCounts, AcceptanceEstimate, Interval, StepTimeCell, Verdict
 
 
@@ -85,3 +85,11 @@ def test_verdict_json_has_the_shape_that_users_read():
     assert data["speedup"]["context"] == {"batch_size": 1}
     assert data["reasons"] == [{"code": "R_X", "message": "why"}]
     assert "speedup_context" not in data
+
+
+@pytest.mark.parametrize("depth", [-1, 2, 99])
+def test_an_acceptance_length_is_known_from_0_to_the_last_depth_alone(depth):
+    estimate = AcceptanceEstimate("measured", (0.5,), (0.4,), (0.6,), 0.9, (Interval(1.5, 1.4, 1.6, 0.9),))
+    assert [estimate.acceptance_length(k).estimate for k in (0, 1)] == [1.0, 1.5]
+    with pytest.raises(ResultError, match=f"asked for at K={depth} and known to K=1"):
+        estimate.acceptance_length(depth)

@@ -102,7 +102,7 @@ def test_an_adapter_without_a_source_is_a_copy_or_a_control_and_stays_out():
     found = judge_predictions(
         [_prediction(name, estimate(good)) for name in ("own", "copy")],
         [_measured(name, good) for name in ("own", "copy")],
-        sources={"own": "s"},
+        sources={"own": "s-own"},
         cost_model=cost_model(),
         settings=SETTINGS,
         rule=RULE,
@@ -151,3 +151,20 @@ def test_the_payload_is_plain_json_also_with_infinite_doubts():
     payload = certification(judged, RULE)
     assert json.loads(json.dumps(payload, allow_nan=False))["threshold"] is None
     assert payload["curve"] == []
+
+
+def test_a_prediction_whose_fit_may_have_seen_the_source_is_not_judged():
+    near = geometric(0.5)
+    with pytest.raises(ResultError, match="made without 'elsewhere', its source is 's-a'"):
+        _judge([_prediction("a", estimate(near), left_out="elsewhere")], [_measured("a", near)])
+
+
+def test_counts_that_end_before_a_candidate_depth_are_refused():
+    deep, shallow = geometric(0.5), geometric(0.5)[:2]
+    with pytest.raises(ResultError, match="known to K=2"):
+        _judge([_prediction("a", estimate(deep))], [_measured("a", shallow)])
+
+
+def test_nobody_judged_is_told_as_such():
+    with pytest.raises(ConfigError, match="of sources: 0; halving needs two"):
+        certification([], RULE)

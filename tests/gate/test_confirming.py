@@ -32,7 +32,8 @@ def _write_predictions(path, rates, *, tier="cpu", evidence="measured"):
     }  # fmt: skip
     predictions = [
         {
-            "adapter": name, "adapter_sha256": "0" * 64, "left_out": "x", "num_training_adapters": 9,
+            "adapter": name, "adapter_sha256": "0" * 64, "left_out": CPU.adapter_pool.find(name).domain,
+            "num_training_adapters": 9,
             "predictor_sha256": "0" * 64, "estimate": _estimate(rate),
         }
         for name, rate in rates.items()
@@ -121,3 +122,25 @@ def test_an_adapter_whose_base_accepts_too_little_is_left_out_of_the_shares_alon
     assert report["acceptance_length"]["num_adapters"] == 6
     assert report["kept_share"]["num_adapters"] == 5
     assert report["adapters"][2]["second_kept_share"] is None
+
+
+def test_a_prediction_that_left_out_another_domain_chooses_nothing(tmp_path):
+    path = _write_predictions(tmp_path / "p.json", RATES)
+    data = json.loads(path.read_text())
+    for item in data["payload"]["predictions"]:
+        item["left_out"] = "elsewhere"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ResultError, match="made without 'elsewhere'"):
+        choose_confirmed(path, CPU)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [([], "chose no adapter"), (["a", "a"], "stands twice"), (["../../x"], "chosen"), ([""], "chosen")],
+)
+def test_a_plan_names_adapters_and_each_once(tmp_path, names, message):
+    path, chosen = tmp_path / "plan.json", [asdict(Chosen(name, "s", "best", 1.5)) for name in names]
+    common = {"kind": PLAN_KIND, "evidence": "contract-only", "tier": "cpu", "provenance": {}}
+    write_result(path, payload={"chosen": chosen}, **common)
+    with pytest.raises(ResultError, match=message):
+        read_chosen(path, tier="cpu")

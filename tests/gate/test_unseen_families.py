@@ -61,7 +61,7 @@ def made():
     return Pool(found.features, found.records, found.sources, {})
 
 
-def _evaluate(pool, gate, *, threshold=1.0, scored=None):
+def _evaluate(pool, gate, *, threshold=1.0, scored=None, change=list):
     fitted = fit_and_hold_out(pool.features, pool.records, gate=gate, sources=pool.sources, **PAIR)
     certificate = {
         "threshold": threshold,
@@ -76,7 +76,7 @@ def _evaluate(pool, gate, *, threshold=1.0, scored=None):
     return unseen_families(
         pool.features,
         pool.records,
-        predictions=fitted.predictions,
+        predictions=fitted.predictions | {"predictions": change(fitted.predictions["predictions"])},
         certification=certification,
         cost_model=COSTS,
         gate=gate,
@@ -159,3 +159,16 @@ def test_a_result_is_read_back_as_it_was_written_and_a_damaged_one_is_refused(wi
     write_result(path, payload={**with_shift, "kinds": [{}]}, **how)
     with pytest.raises(ResultError, match="missing"):
         read_unseen_families(path, tier="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda items: items[1:], "has no ordinary prediction"),
+        (lambda items: [items[0] | {"left_out": "elsewhere"}, *items[1:]], "made without 'elsewhere'"),
+        (lambda items: [items[0] | {"adapter_sha256": "other"}, *items[1:]], "predictions are of weights other"),
+    ],
+)
+def test_ordinary_predictions_that_are_not_held_out_are_refused(made, gate, change, message):
+    with pytest.raises(ResultError, match=message):
+        _evaluate(made, gate, change=change)

@@ -69,3 +69,11 @@ def test_a_record_of_no_prompts_is_refused(tmp_path):
     pq.write_table(pq.read_table(path).slice(0, 0).replace_schema_metadata({b"lora_spec": payload}), path)
     with pytest.raises(ResultError, match="no prompts"):
         read_calibration(path)
+
+
+def test_a_probe_of_another_pair_is_refused(tmp_path):
+    path = _write(tmp_path / "a.parquet", payload={"engine": {"target": "t", "drafter": "d"}})
+    assert read_calibration(path, pair={"target": "t", "drafter": "d"}) == make_record()
+    for pair in ({"target": "t", "drafter": "other"}, {"target": "other", "drafter": "d"}):
+        with pytest.raises(ResultError, match="the config has other"):
+            read_calibration(path, pair=pair)

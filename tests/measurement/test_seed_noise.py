@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import ConfigError, MeasurementError
 from lora_spec.measurement.seed_noise import SeedNoiseSettings, pooled_sd, prompt_variance, seed_noise
 from lora_spec.measurement.summary import SummarySettings
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
@@ -128,3 +128,19 @@ def test_repeats_on_different_prompts_and_adapters_without_a_record_are_refused(
         seed_noise(records, _settings([["a", "b"]], ["a"]))
     with pytest.raises(MeasurementError, match="'c' has no record"):
         seed_noise(records, _settings([["a", "c"]], ["a"]))
+
+
+@pytest.mark.parametrize(
+    ("groups", "separate", "message"),
+    [
+        ([["a"]], ["a"], "two adapters or more"),
+        ([[]], ["a"], "two adapters or more"),
+        ([["a", "a"]], ["a"], "stands twice"),
+        ([["a", "b"], ["b", "c"]], ["a"], "stands twice"),
+        ([["a", "b"]], ["a", "a"], "stands twice"),
+        ([["a", "b"]], [], "separate names no adapter"),
+    ],
+)
+def test_groups_that_tell_no_noise_are_refused(groups, separate, message):
+    with pytest.raises(ConfigError, match=message):
+        _settings(groups, separate)

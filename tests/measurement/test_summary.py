@@ -1,10 +1,12 @@
 """One adapter's whole measurement on a fake engine whose acceptance is known."""
 
+from dataclasses import replace
+
 import pytest
 
 from lora_spec.engines import AdapterRef
 from lora_spec.engines.fake import FakeEngine, FakeReplayer
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import ConfigError, MeasurementError
 from lora_spec.measurement import Prompt
 from lora_spec.measurement.collect import CollectSettings, LoraCollector, PromptSet
 from lora_spec.measurement.summary import SummarySettings, summarise_record
@@ -70,3 +72,20 @@ def test_base_is_measured_once_per_list_of_prompts():
 def test_no_fault_is_averaged_away(fault):
     with pytest.raises(MeasurementError):
         _collect("shifted", fault=fault)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"level": 0.0},
+        {"level": 1.0},
+        {"level": 5.0},
+        {"num_bootstrap_draws": 0},
+        {"seed": -1},
+        {"num_speculative_tokens": 0},
+        {"min_drafts": 0},
+    ],
+)
+def test_settings_that_no_estimate_can_follow_are_refused(change):
+    with pytest.raises(ConfigError, match="the level inside 0 to 1"):
+        replace(HOW, **change)

@@ -17,7 +17,9 @@ NAMES = ("french_r2_mlp", "reversed_words_r4_attn_plus", "upper_case_r4_qv", "up
 
 def _frame(names=NAMES, overlap=None):
     pool = [POOL.find(name).to_dict() for name in names]
-    scores = {row["name"]: read_held_out_scores(ROOT / row["path"]) for row in pool if row["source"] == "shipped"}
+    scores = {
+        row["name"]: read_held_out_scores(ROOT / row["path"], row["name"]) for row in pool if row["source"] == "shipped"
+    }
     return adapter_frame(pool, scores, overlap, tier="cpu", setup="made up").set_index("adapter")
 
 
@@ -65,4 +67,35 @@ def test_the_files_hold_every_adapter_and_the_csv_reads_back(tmp_path):
 def test_a_folder_without_a_record_of_its_training_is_refused(tmp_path):
     (tmp_path / "recipe.json").write_text('{"row": {}}')
     with pytest.raises(ResultError, match=r"recipe\.json"):
-        read_held_out_scores(tmp_path)
+        read_held_out_scores(tmp_path, "a")
+
+
+@pytest.mark.parametrize(
+    ("when", "change"),
+    [
+        ("after", {"num_answer_tokens": 0, "num_correct_tokens": 0}),
+        ("after", {"num_pairs": 0, "num_exact_pairs": 0}),
+        ("after", {"num_exact_pairs": 99}),
+        ("after", {"num_correct_tokens": -1}),
+        ("after", {"sum_loss_nats": -1.0}),
+        ("before", {"num_answer_tokens": 10**6}),
+    ],
+)
+def test_held_out_sums_that_cannot_be_are_refused(tmp_path, when, change):
+    recipe = json.loads((ROOT / POOL.find("french_r2_mlp").path / "recipe.json").read_text())
+    recipe[f"held_out_{when}"] |= change
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe))
+    with pytest.raises(ResultError, match="contradict each other"):
+        read_held_out_scores(tmp_path, "french_r2_mlp")
+
+
+def test_a_folder_of_another_adapter_and_scores_without_a_row_are_refused():
+    folder = ROOT / POOL.find("french_r2_mlp").path
+    with pytest.raises(ResultError, match="is of adapter 'french_r2_mlp', asked for 'zero'"):
+        read_held_out_scores(folder, "zero")
+    scores = {"ghost": read_held_out_scores(folder, "french_r2_mlp")}
+    row = POOL.find("zero").to_dict()
+    with pytest.raises(ResultError, match="'ghost' has task scores and no row"):
+        adapter_frame([row], scores, None, tier="cpu", setup="made up")
+    with pytest.raises(ResultError, match="'zero' stands twice among the rows"):
+        adapter_frame([row, row], {}, None, tier="cpu", setup="made up")

@@ -1,5 +1,7 @@
 """The tables of a study whose acceptance and step times are known by construction."""
 
+from dataclasses import replace
+
 import pytest
 
 from lora_spec.cost_model import fit_cost_model
@@ -68,7 +70,7 @@ def study():
             "adapter": summary["adapter"],
             "adapter_sha256": summary["adapter_sha256"],
             "estimate": {**summary["estimate"], "mode": "checkpoint_only"},
-            "left_out": "x",
+            "left_out": summary["adapter"],
             "predictor_sha256": "1" * 64,
         }
         for summary in summaries
@@ -137,6 +139,20 @@ def test_predictions_that_are_the_truth_are_all_committed_and_none_is_wrong(stud
     assert (both["num_judged"], both["num_committed"], both["num_wrong"]) == (3, 3, 0)
     assert both["num_committed_sources"] == 3
     assert (table.loc[table["kind"] == "curve", "risk"] == 0).all()
+
+
+def test_each_mode_has_a_curve_and_a_panel_of_its_own(study):
+    first = study.certifications[0]
+    probed = {**first, "context": {**first["context"], "mode": "checkpoint_calib"}, "curve": []}
+    both = replace(study, certifications=[first, probed])
+    table = TABLES["risk_coverage"](both)
+    assert table.groupby("mode")["kind"].agg(set).to_dict() == {
+        "checkpoint_only": {"curve", "certified", "together"},
+        "checkpoint_calib": {"certified", "together"},
+    }
+    drawn = FIGURES["risk_coverage"].draw(table)
+    assert [ax.get_title() for ax in drawn.axes] == ["checkpoint_only", "checkpoint_calib"]
+    assert both.predicted_mode == "checkpoint_only"
 
 
 def test_an_adapter_that_is_off_has_no_speedup_below_one_and_inverts_nothing_with_another(study):

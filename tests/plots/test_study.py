@@ -31,7 +31,7 @@ SETTINGS = {"tier": "mini", "setup": "a fake engine", "gate": {**GATE, "level": 
 
 def _guess(summary):
     estimate = {**summary["estimate"], "mode": "checkpoint_only"}
-    names = {"adapter": summary["adapter"], "adapter_sha256": SHA, "left_out": "x"}
+    names = {"adapter": summary["adapter"], "adapter_sha256": SHA, "left_out": summary["adapter"]}
     return names | {"num_training_adapters": 5, "predictor_sha256": "1" * 64, "estimate": estimate}
 
 

@@ -58,6 +58,16 @@ def test_columns_are_aligned():
         assert all(line[start] != " " and (start == 0 or line[start - 1] == " ") for start in starts)
 
 
+def test_verdicts_after_a_probe_have_a_column_only_where_there_are_any():
+    frame = frames.verdicts()
+    probed = frame.assign(probed_action=["red", *[None] * (len(frame) - 1)])
+    for render in (verdict_table, verdict_table_html):
+        assert "with a probe" not in render(frame)
+        assert "with a probe" in render(probed)
+    (line,) = [line for line in verdict_table(probed).splitlines() if line.startswith(frame["adapter"].iloc[0])]
+    assert line.split()[-3:] == ["abstain", "red", "[1]"]
+
+
 def test_what_is_missing_is_a_dash():
     (line,) = [line for line in verdict_table(frames.verdicts()).splitlines() if line.startswith("every-word")]
     assert line.split() == ["every-word-prefixed", "aggressive", "-", "-", "abstain", "-", "abstain", "[1]"]

@@ -68,7 +68,7 @@ def test_adapters_that_are_not_plain_teach_nothing_and_are_listed():
 
 def test_a_zero_update_teaches_nothing_and_is_predicted_as_the_base():
     features, records, sources = make_tables()
-    plain = _run([f for f in features if f is not features[3]], records, sources)
+    plain = _run(features[:3] + features[4:], records[:3] + records[4:], sources)
     features[3] |= {"codes": ["N_ZERO_UPDATE"]}
     found = _run(features, records, sources)
     assert found.predictor == plain.predictor
@@ -104,3 +104,38 @@ def test_an_adapter_given_twice_is_refused():
         _run(features, [*records, records[2]], sources)
     with pytest.raises(ResultError, match="stands twice among the features"):
         _run([*features, features[2]], records, sources)
+
+
+def test_counts_without_features_are_not_left_out_in_silence():
+    features, records, sources = make_tables()
+    with pytest.raises(ResultError, match="'adapter-3' has counts but no features"):
+        _run(features[:3] + features[4:], records, sources)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308, 1e200])
+def test_a_finite_column_whose_square_is_not_is_refused_by_adapter_and_column(value):
+    features, records, sources = make_tables()
+    features[3]["columns"]["checkpoint_only"]["column_2"] = value
+    with pytest.raises(PredictorError, match=r"'column_2' holds .* for adapter 'adapter-3': too large"):
+        _run(features, records, sources)
+
+
+def test_counts_short_of_the_standing_depth_are_refused_with_both_depths():
+    features, records, sources = make_tables()
+    gate = GATE | {"standing_num_speculative_tokens": 5}
+    with pytest.raises(PredictorError, match="measured to depth 4, the standing depth is 5"):
+        fit_and_hold_out(features, records, gate=gate, sources=sources, target_model="t", draft_model="d")
+
+
+def test_what_is_too_little_once_a_source_is_left_out_says_so():
+    features, records, sources = make_tables(num_sources=3)
+    with pytest.raises(PredictorError, match="without source 'source-0': 4 adapters of 2 sources"):
+        _run(features, records, sources)
+
+
+def test_nothing_that_teaches_is_told_as_such():
+    features, records, sources = make_tables()
+    for item in features:
+        item["codes"] = ["N_ZERO_UPDATE"]
+    with pytest.raises(PredictorError, match="0 adapters of 0 sources"):
+        _run(features, records, sources)

@@ -80,5 +80,5 @@ def test_columns_that_are_not_there_an_unknown_null_and_one_source_are_refused(e
         RidgeNull(["absent"], "nothing").fit(examples, DEPTH)
     with pytest.raises(PredictorError, match="own_traffic"):
         held_out_by_null("oracle", examples, depth=DEPTH)
-    with pytest.raises(PredictorError, match="one source"):
+    with pytest.raises(PredictorError, match="1 source:"):
         held_out_by_null("mean", [replace(e, source="a") for e in examples], depth=DEPTH)

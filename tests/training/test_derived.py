@@ -172,3 +172,10 @@ def test_a_derived_row_is_made_from_its_parents_folder_alone(parent, tmp_path):
     recipe = json.loads((out / "recipe.json").read_text())
     assert recipe["row"] == row.to_dict()
     assert recipe["parent_sha256"] == sha256_of_file(parent / "adapter_model.safetensors")
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e41, 1e-41, 1e-300])
+def test_a_multiple_that_cannot_be_stored_is_refused_and_leaves_nothing(parent, tmp_path, scale):
+    with pytest.raises(TrainingError, match="is not held by bfloat16"):
+        scaled_adapter(parent, _derived(ScaledRecipe, scale=scale), tmp_path / "far")
+    assert not (tmp_path / "far").exists()

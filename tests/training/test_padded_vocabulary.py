@@ -144,3 +144,12 @@ def test_weights_that_contradict_the_configuration_are_refused(tmp_path, tokeniz
     (drafter / "config.json").write_text(json.dumps({**config, "vocab_size": config["vocab_size"] - 1}))
     with pytest.raises(TrainingInputError, match=r"rows, config\.json says vocab_size"):
         pad_vocabulary(drafter, target, tmp_path / "padded")
+
+
+def test_weights_that_are_cut_off_are_refused_and_leave_nothing(tmp_path, tokenizer):
+    drafter, target = _models(tmp_path, tokenizer)
+    (path,) = drafter.glob("*.safetensors")
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(TrainingInputError, match="not a whole safetensors file"):
+        pad_vocabulary(drafter, target, tmp_path / "padded")
+    assert not (tmp_path / "padded").exists()

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,21 @@ def adapter_name(text: str) -> str:
     from lora_spec.typed import AdapterName, check_type
 
     check_type(AdapterName, text, "name of an adapter", error=ConfigError)
+    return text
+
+
+def positive_count(text: str) -> int:
+    """Parse a number of threads, processes or things, of which there must be one at least."""
+    if not re.fullmatch(r"0*[1-9][0-9]{0,5}", text, re.ASCII):
+        raise ConfigError(f"{text[:80]!r}: must be a whole number from 1 to 999999")
+    return int(text)
+
+
+def tier_name(text: str) -> str:
+    """Parse the name of a tier, which becomes a folder below ``results`` or ``reference``."""
+    from lora_spec.typed import AdapterName, check_type
+
+    check_type(AdapterName, text, "name of a tier", error=ConfigError)
     return text
 
 

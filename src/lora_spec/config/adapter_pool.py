@@ -1,9 +1,10 @@
 """``adapter_pool.yaml``: one row per adapter, with the recipe that makes it or the place it is taken from."""
 
+import json
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from lora_spec.config.fields import (
     AtLeastOne,
@@ -20,6 +21,7 @@ from lora_spec.config.fields import (
     Seed,
     Sha256,
     Text,
+    stands_once,
 )
 
 Stratum = Literal["benign", "moderate", "aggressive", "control"]
@@ -31,6 +33,14 @@ class _AdapterRow(ConfigModel):
     stratum: Stratum = Field(description="Expected shift, fixed by design before anything is measured.")
     license: Text = Field(description="Licence of the training text (SPDX), or of a published adapter.")
 
+    @property
+    def recipe(self) -> str:
+        """Return all that makes the adapter but its seed: neither the name nor where the file lies, nor the order in
+        which its modules are listed.
+        """
+        kept = self.model_dump(mode="json", exclude={"name", "seed", "source", "path", "sha256"})
+        return json.dumps({key: sorted(value) if isinstance(value, list) else value for key, value in kept.items()})
+
 
 class TrainedAdapter(_AdapterRow):
     """An adapter that the workflow trains with PEFT."""
@@ -41,7 +51,9 @@ class TrainedAdapter(_AdapterRow):
         description="LoRA alpha; the update is scaled by alpha / r, or alpha / sqrt(r) with rsLoRA."
     )
     use_rslora: Flag = Field(description="Scale by alpha / sqrt(r).")
-    target_modules: tuple[Name, ...] = Field(min_length=1, description="Module names that get an update.")
+    target_modules: Annotated[tuple[Name, ...], AfterValidator(stands_once)] = Field(
+        min_length=1, description="Module names that get an update, in any order."
+    )
     learning_rate: NonNegative = Field(
         description="Peak learning rate of AdamW, reached linearly in the first 5 % of the steps and then falling "
         "linearly to zero; 0 leaves the update exactly zero."
@@ -124,6 +136,17 @@ class ConfirmPoolConfig(ConfigModel):
         return self.num_worst + self.num_best + self.num_random
 
 
+def _made_of(row: Adapter) -> list[tuple[object, ...]]:
+    """Return what each decides a row's weights alone: two rows that share one of them are one adapter."""
+    if isinstance(row, ScaledAdapter) and row.scale == 1:
+        return [("adapter", row.parent)]
+    if isinstance(row, HubAdapter):
+        return [("adapter", row.name), ("hub", row.repo, row.revision)]
+    told: list[tuple[object, ...]] = [("adapter", row.name), ("recipe", row.recipe, getattr(row, "seed", None))]
+    sha256 = getattr(row, "sha256", None)
+    return told if sha256 is None else [*told, ("sha256", sha256)]
+
+
 class AdapterPoolConfig(ConfigModel):
     """The whole of ``adapter_pool.yaml``."""
 
@@ -154,10 +177,23 @@ class AdapterPoolConfig(ConfigModel):
                 continue
             if row.parent not in with_recipe:
                 raise ValueError(f"{row.name}: parent {row.parent!r} is not a trained or shipped adapter of this pool")
+            if with_recipe[row.parent].stratum == "control":
+                raise ValueError(f"{row.name}: parent {row.parent!r} is a control, whose update is zero at any size")
             for key in ("domain", "license"):
                 own, parents = getattr(row, key), getattr(with_recipe[row.parent], key)
                 if own != parents:
                     raise ValueError(f"{row.name}: {key} {own!r} is not that of its parent {row.parent}, {parents!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _weights_are_distinct(self) -> "AdapterPoolConfig":
+        # A fit refuses the same weights twice, but only once both were trained and measured.
+        first: dict[tuple[object, ...], str] = {}
+        for row in self.adapters:
+            for made_of in _made_of(row):
+                other = first.setdefault(made_of, row.name)
+                if other != row.name:
+                    raise ValueError(f"{row.name}: would have the same weights as {other}; change one or remove it")
         return self
 
     @model_validator(mode="after")
@@ -212,7 +248,7 @@ class AdapterPoolConfig(ConfigModel):
         found: dict[str, str] = {}
         for row in self.adapters:
             if row.stratum != "control":
-                found.setdefault(row.model_dump_json(exclude={"name", "seed", "source", "path", "sha256"}), row.name)
+                found.setdefault(row.recipe, row.name)
         return tuple(found.values())
 
     def find(self, name: str) -> Adapter:

@@ -40,7 +40,8 @@ def _is_shown_as_written(text: str) -> str:
     return text
 
 
-def _stands_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def stands_once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse a value that stands twice."""
     if len(set(values)) < len(values):
         raise ValueError("values must be distinct")
     return values
@@ -53,7 +54,7 @@ Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_l
 Version = Annotated[StrictStr, Field(pattern=r"^[0-9][A-Za-z0-9.+!_-]*$", max_length=40)]
 Sha256 = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
 Revision = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")]
-RepoId = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+RepoId = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*$")]
 RelativePath = Annotated[StrictStr, AfterValidator(_stay_inside_repository)]
 # Upper bounds keep a slip of the pen from filling the memory or running for a year.
 PointInTime = AwareDatetime
@@ -64,7 +65,7 @@ NumDraws = Annotated[StrictInt, Field(ge=10, le=1_000_000)]
 NumTrials = Annotated[StrictInt, Field(ge=3, le=1000)]
 NumFolds = Annotated[StrictInt, Field(ge=2, le=1000)]
 BatchSize = Annotated[StrictInt, Field(ge=1, le=4096)]
-BatchSizes = Annotated[tuple[BatchSize, ...], AfterValidator(_stands_once)]
+BatchSizes = Annotated[tuple[BatchSize, ...], AfterValidator(stands_once)]
 Seed = Annotated[StrictInt, Field(ge=0, le=2**32 - 1)]
 Depth = Annotated[StrictInt, Field(ge=0, le=16)]
 PositiveDepth = Annotated[StrictInt, Field(ge=1, le=16)]

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from lora_spec.config.tier import Tier
 
 _ESTIMATING = ("num_speculative_tokens", "min_drafts", "level", "num_bootstrap_draws", "seed")
-# Neither the name nor where the file lies is part of a recipe.
-_NO_RECIPE = {"name", "seed", "source", "path", "sha256"}
 
 
 def recipe_groups(pool: "AdapterPoolConfig") -> tuple[tuple[str, ...], ...]:
@@ -17,7 +15,7 @@ def recipe_groups(pool: "AdapterPoolConfig") -> tuple[tuple[str, ...], ...]:
     found: dict[str, list[str]] = {}
     for row in pool.adapters:
         if row.stratum != "control":
-            found.setdefault(row.model_dump_json(exclude=_NO_RECIPE), []).append(row.name)
+            found.setdefault(row.recipe, []).append(row.name)
     return tuple(map(tuple, found.values()))
 
 

@@ -46,6 +46,11 @@ class Bound:
     num_wrong: int
     upper: float | None
 
+    def __post_init__(self) -> None:
+        is_counted = 0 <= self.num_wrong <= self.num_committed and (self.upper is None) == (self.num_committed == 0)
+        if not is_counted or (self.upper is not None and not self.num_wrong / self.num_committed <= self.upper <= 1):
+            raise ConfigError(f"{self} cannot be: wrong ones are committed ones, and the bound is above their share")
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -61,6 +66,13 @@ class Certificate:
     adapters: Bound
     sources: Bound
     confidence: float
+
+    def __post_init__(self) -> None:
+        if not 0.5 < self.confidence < 1 or (self.threshold is not None and self.threshold < 0):
+            raise ConfigError(
+                f"threshold {self.threshold} at confidence {self.confidence} certifies nothing: a doubt is 0 or more, "
+                "and a one-sided bound needs a confidence above 0.5 and below 1"
+            )
 
     @property
     def coverage(self) -> float:
@@ -148,7 +160,10 @@ def halve_sources(judged: Sequence[Judged], *, seed: int) -> tuple[list[Judged],
     """
     sources = sorted({item.source for item in judged})
     if len(sources) < 2:
-        raise ConfigError(f"{len(judged)} adapters of one source cannot be halved; add another source")
+        raise ConfigError(
+            f"judged adapters: {len(judged)}, of sources: {len(sources)}; halving needs two sources, "
+            "predict and measure adapters of more"
+        )
     order = np.random.default_rng(seed).permutation(len(sources))
     first = {sources[i] for i in order[: (len(sources) + 1) // 2]}
     return [item for item in judged if item.source in first], [item for item in judged if item.source not in first]

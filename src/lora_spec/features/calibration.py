@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from lora_spec.calibration_record import CalibrationPrompt, CalibrationRecord
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import MeasurementError, ResultError
 from lora_spec.features.columns import CALIBRATED_DEPTHS, CheckpointCalibColumns
 from lora_spec.joins import by_adapter, check_same_weights
 from lora_spec.records import AcceptanceCounts
@@ -47,10 +47,12 @@ def with_calibrations(
     Raises
     ------
     ResultError
-        An adapter was probed twice; otherwise as :func:`with_calibration`.
+        An adapter was probed twice, or has no features; otherwise as :func:`with_calibration`.
     """
     by_name = by_adapter(records, lambda record: record.adapter, what="calibration records")
     names = [item["adapter"]["name"] for item in features]
+    if lost := [name for name in by_name if name not in names]:
+        raise ResultError(f"adapter {lost[0]!r} has a calibration probe but no features; extract them, or leave it out")
     return [
         with_calibration(item, by_name[name], num_prompts) if name in by_name else item
         for name, item in zip(names, features, strict=True)

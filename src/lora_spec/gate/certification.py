@@ -20,7 +20,8 @@ from lora_spec.gate.commitment import certified_context, says_nothing
 from lora_spec.gate.doubt import loss_of_choice, violation_probability
 from lora_spec.gate.settings import GateSettings, gate_settings
 from lora_spec.gate.weighing import weigh
-from lora_spec.joins import by_adapter, check_same_weights
+from lora_spec.joins import by_adapter
+from lora_spec.predictors.joining import check_held_out
 from lora_spec.records import AcceptanceEstimate
 
 
@@ -76,7 +77,7 @@ def judge_predictions(
     ConfigError
         No load is given.
     ResultError
-        Prediction and measurement are of different weights.
+        Prediction and measurement are of different weights, or the prediction left out another source.
     """
     batch_size = settings.headline_batch_size
     if batch_size is None:
@@ -86,9 +87,8 @@ def judge_predictions(
     for name, guess in by_adapter(predictions, lambda item: item["adapter"], what="predictions").items():
         if name not in truths or name not in sources or guess["left_out"] is None:
             continue
-        check_same_weights(
-            name, {"predictions": guess["adapter_sha256"], "measured counts": truths[name]["adapter_sha256"]}
-        )
+        weights = {"measured counts": truths[name]["adapter_sha256"]}
+        check_held_out(guess, source=sources[name], weights=weights)
         found.append(
             _judge(name, sources[name], guess, truths[name], cost_model, settings, batch_size=batch_size, rule=rule)
         )

@@ -12,10 +12,11 @@ from lora_spec.evaluation.extremes import Chosen, choose_extremes
 from lora_spec.evaluation.transfer import IntervalSettings, compare_pairs
 from lora_spec.joins import by_adapter
 from lora_spec.measurement.summary import SummarySettings
+from lora_spec.predictors.joining import check_held_out
 from lora_spec.predictors.payload import read_predictions
 from lora_spec.records import AcceptanceEstimate
-from lora_spec.results import read_result
-from lora_spec.typed import check_type
+from lora_spec.results import naming, read_result
+from lora_spec.typed import AdapterName, check_type
 
 PLAN_KIND = "phase2_confirm_plan"
 
@@ -31,7 +32,7 @@ def choose_confirmed(predictions: Path, tier: Tier) -> tuple[Chosen, ...]:
     ConfigError
         The tier has no second pair, or too few adapters are predicted.
     ResultError
-        The predictions are of another tier, or an adapter stands twice.
+        The predictions are of another tier, an adapter stands twice, or its prediction saw its own domain.
     """
     wanted, pool = tier.adapter_pool.confirm_pool, tier.adapter_pool
     if wanted is None:
@@ -39,6 +40,9 @@ def choose_confirmed(predictions: Path, tier: Tier) -> tuple[Chosen, ...]:
     depth = tier.gate.standing_num_speculative_tokens
     payload = read_predictions(predictions, tier=tier.name).payload
     items = by_adapter(payload["predictions"], lambda item: item["adapter"], what="predictions")
+    with naming(predictions):
+        for name in set(items).intersection(pool.remade):
+            check_held_out(items[name], source=pool.find(name).domain, weights={})
     lengths = {
         name: AcceptanceEstimate.from_dict(item["estimate"]).acceptance_length(depth).estimate
         for name, item in items.items()
@@ -58,7 +62,13 @@ def read_chosen(plan: Path, *, tier: str) -> tuple[Chosen, ...]:
     if result.tier != tier:
         raise ResultError(f"{plan}: made for tier {result.tier!r}, asked for tier {tier!r}; pass the plan of that tier")
     found = result.payload.get("chosen") if isinstance(result.payload, dict) else None
-    return tuple(check_type(_ChosenPayload, {"chosen": found}, str(plan))["chosen"])
+    chosen = tuple(check_type(_ChosenPayload, {"chosen": found}, str(plan))["chosen"])
+    with naming(plan):
+        names = by_adapter(chosen, lambda item: item.adapter, what="chosen")
+    check_type(list[AdapterName], list(names), f"{plan}: chosen")
+    if not chosen:
+        raise ResultError(f"{plan}: chose no adapter; run phase2_confirm again")
+    return chosen
 
 
 def transfer_of(

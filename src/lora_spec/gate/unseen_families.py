@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lora_spec.cost_model import CostModel
+from lora_spec.errors import ResultError
 from lora_spec.evaluation import draw_sources
 from lora_spec.gate.commitment import check_certified, commitment_of, says_nothing
 from lora_spec.gate.comparison_scores import as_dict
@@ -18,7 +19,7 @@ from lora_spec.gate.settings import gate_settings
 from lora_spec.joins import by_adapter
 from lora_spec.predictors.examples import TrainingExample
 from lora_spec.predictors.family_left_out import LeftOut, predict_family_left_out
-from lora_spec.predictors.joining import check_joined, examples_of, teaching_features
+from lora_spec.predictors.joining import check_held_out, check_joined, examples_of, teaching_features
 from lora_spec.records import AcceptanceEstimate, AcceptanceRecord
 
 KINDS = ("method", "modules", "source")
@@ -82,7 +83,9 @@ def unseen_families(
         }
 
     judged = {
-        name: judge(_estimate(ordinary[name]), name) for name in (e.adapter for e in examples) if name in ordinary
+        example.adapter: judge(_ordinary(ordinary, example), example.adapter)
+        for example in examples
+        if example.adapter in set(scored)
     }
     rows = [
         _row(kind, family, item, judged[item.adapter], item.estimate and judge(item.estimate, item.adapter))
@@ -102,8 +105,12 @@ def unseen_families(
     }
 
 
-def _estimate(prediction: Mapping[str, Any]) -> AcceptanceEstimate:
-    return AcceptanceEstimate.from_dict(prediction["estimate"])
+def _ordinary(predictions: Mapping[str, Mapping[str, Any]], example: TrainingExample) -> AcceptanceEstimate:
+    if example.adapter not in predictions:
+        raise ResultError(f"adapter {example.adapter!r} counts and has no ordinary prediction; predict all again")
+    found = predictions[example.adapter]
+    check_held_out(found, source=example.source, weights={"features and counts": example.adapter_sha256})
+    return AcceptanceEstimate.from_dict(found["estimate"])
 
 
 def _left_out(

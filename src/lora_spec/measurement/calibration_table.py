@@ -1,5 +1,6 @@
 """A calibration record as a Parquet table, one row per prompt, with declared columns and its costs in the metadata."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ from typing_extensions import TypedDict
 from lora_spec.calibration_record import SIGNALS, CalibrationPrompt, CalibrationRecord, PartCost
 from lora_spec.errors import MeasurementError, ResultError
 from lora_spec.joins import check_tier
+from lora_spec.measurement.record_checks import check_engine
 from lora_spec.records import AcceptanceCounts, Role
 from lora_spec.results import Result, read_table_result, write_table_result
 from lora_spec.typed import AdapterName, check_type
@@ -69,18 +71,23 @@ def write_calibration(path: Path, record: CalibrationRecord, *, payload: dict[st
     write_table_result(path, kind=KIND, table=table, payload=payload | own, **circumstances)
 
 
-def read_calibration(path: Path, *, tier: str | None = None) -> CalibrationRecord:
+def read_calibration(
+    path: Path, *, tier: str | None = None, pair: Mapping[str, str] | None = None
+) -> CalibrationRecord:
     """Return the record of one adapter.
 
     Parameters
     ----------
     tier
         The tier that it must be of; None takes any.
+    pair
+        ``target`` and ``drafter`` by name that must have been probed; None takes any. Older files lack the names, which
+        are then not checked.
 
     Raises
     ------
     ResultError
-        It is of another tier, was taken from prompts of another role, or contradicts itself.
+        It is of another tier or pair, was taken from prompts of another role, or contradicts itself.
     """
     result, table = read_table_result(path, KIND)
     if tier is not None:
@@ -88,6 +95,9 @@ def read_calibration(path: Path, *, tier: str | None = None) -> CalibrationRecor
     if not table.schema.equals(declared_schema()):
         raise ResultError(f"{path}: its columns are not those of this version; probe the adapter again")
     told = _circumstances(result)
+    if pair is not None:
+        engine = result.payload.get("engine")
+        check_engine(engine if isinstance(engine, dict) else {}, pair, what=str(path))
     if told["role"] != _ROLE:
         raise ResultError(
             f"{path}: was taken from prompts of role {told['role']!r}; features may see calibration prompts alone: "

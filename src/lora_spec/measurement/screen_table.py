@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.config import Tier
+from lora_spec.errors import ResultError
 from lora_spec.joins import by_adapter
 from lora_spec.measurement.progress import tell
 from lora_spec.measurement.record_table import read_records
@@ -22,14 +23,12 @@ def write_screen_table(path: Path, records: Sequence[Path], tier: Tier) -> None:
     Raises
     ------
     ResultError
-        A record is missing, of another tier, or of an adapter that stands twice.
+        As of :func:`read_screened`.
     """
     phase1 = tier.phase1_measurement
     settings = SummarySettings(**{key: getattr(phase1, key) for key in _ESTIMATING})
-    read = {file: read_records(file, tier=tier.name) for file in records}
-    by_adapter(read.values(), lambda record: record.adapter, what="acceptance records")
     rows = []
-    for file, record in read.items():
+    for file, record in read_screened(records, tier):
         with naming(file):
             rows.append(screen_row(record, settings, domain=tier.adapter_pool.find(record.adapter).domain))
     rows.sort(key=lambda row: tier.adapter_pool.names.index(row["adapter"]))
@@ -43,6 +42,29 @@ def write_screen_table(path: Path, records: Sequence[Path], tier: Tier) -> None:
         payload={"pair": tier.models.primary.name, "rows": rows},
     )
     tell("\n".join(screen_lines(rows)))
+
+
+def read_screened(
+    files: Sequence[Path], tier: Tier, *, to_come: Sequence[str] = ()
+) -> list[tuple[Path, AcceptanceRecord]]:
+    """Return records by file, each of another adapter of the tier's pool.
+
+    Parameters
+    ----------
+    to_come
+        Adapters that are measured next, and so must not be among these.
+
+    Raises
+    ------
+    ResultError
+        A record is missing, of another tier, of an adapter that the pool lacks, or of one that stands twice.
+    """
+    read = [(file, read_records(file, tier=tier.name)) for file in files]
+    by_adapter([*(record.adapter for _, record in read), *to_come], str, what="acceptance records")
+    for file, record in read:
+        if record.adapter not in tier.adapter_pool.names:
+            raise ResultError(f"{file}: holds adapter {record.adapter!r}, which the pool lacks; leave it out")
+    return read
 
 
 def screen_row(record: AcceptanceRecord, settings: SummarySettings, *, domain: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import ConfigError, MeasurementError
 from lora_spec.joins import by_adapter
 from lora_spec.measurement.effect import paired_counts
 from lora_spec.measurement.pooled_effect import PromptDraws
@@ -31,6 +31,15 @@ class SeedNoiseSettings:
     groups: tuple[tuple[str, ...], ...]
     separate: tuple[str, ...]
     estimating: SummarySettings
+
+    def __post_init__(self) -> None:
+        repeats = [name for group in self.groups for name in group]
+        if any(len(group) < 2 for group in self.groups):
+            raise ConfigError(f"groups {list(map(list, self.groups))}: a group of repeats has two adapters or more")
+        if len(set(repeats)) < len(repeats) or len(set(self.separate)) < len(self.separate):
+            raise ConfigError("an adapter stands twice among the groups, or among the separate ones; name it once")
+        if self.groups and not self.separate:
+            raise ConfigError("separate names no adapter; name those that the spread of repeats is held against")
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "SeedNoiseSettings":

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lora_spec.errors import MeasurementError
+from lora_spec.errors import ConfigError, MeasurementError
 from lora_spec.measurement.effect import (
     estimate_acceptance,
     estimate_acceptance_length_difference,
@@ -23,6 +23,13 @@ class SummarySettings:
     level: float
     num_bootstrap_draws: int
     seed: int
+
+    def __post_init__(self) -> None:
+        counts = (self.num_speculative_tokens, self.min_drafts, self.num_bootstrap_draws)
+        if min(counts) < 1 or self.seed < 0 or not 0 < self.level < 1:
+            raise ConfigError(
+                f"{self}: depth, fewest drafts and draws must be 1 or more, the seed 0 or more, the level inside 0 to 1"
+            )
 
 
 def summarise_record(measured: AcceptanceRecord, settings: SummarySettings) -> dict[str, Any]:

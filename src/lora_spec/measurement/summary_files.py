@@ -21,14 +21,14 @@ def summarise_files(
     ResultError
         A record is missing, of another tier or measurement, or of an adapter that stands twice.
     """
-    measured = {}
+    measured = []
     for path in paths:
         result, record = read_record_file(path, tier=tier)
         expected.check(record, result.payload.get("engine") or {})
-        measured[path] = record
-    by_adapter(measured.values(), lambda record: record.adapter, what="acceptance records")
+        measured.append((path, record))
+    by_adapter(measured, lambda pair: pair[1].adapter, what="acceptance records")
     summaries = []
-    for path, record in measured.items():
+    for path, record in measured:
         with naming(path):
             summaries.append(summarise_record(record, settings))
     return summaries

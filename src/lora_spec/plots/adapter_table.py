@@ -10,6 +10,8 @@ from typing_extensions import TypedDict
 
 from lora_spec.config.adapter_pool import Adapter
 from lora_spec.config.fields import Text
+from lora_spec.errors import ResultError
+from lora_spec.joins import by_adapter
 from lora_spec.plots.frame_schema import Column, FrameSchema
 from lora_spec.results import read_json, write_all_atomically
 from lora_spec.training.overlap import OverlapPayload, answer_share
@@ -80,8 +82,14 @@ ADAPTER_TABLE = FrameSchema(
 )
 
 
-def read_held_out_scores(folder: Path) -> HeldOutScores:
-    """Return what an adapter's ``recipe.json`` says of its task; ResultError where it says nothing of it."""
+def read_held_out_scores(folder: Path, name: str) -> HeldOutScores:
+    """Return what an adapter's ``recipe.json`` says of its task.
+
+    Raises
+    ------
+    ResultError
+        It says nothing of it, is of another adapter, or its sums cannot be.
+    """
     path = folder / "recipe.json"
     recipe, kept = read_json(path), HeldOutScore.__annotations__
     told = {when: recipe.get(f"held_out_{when}") if isinstance(recipe, dict) else None for when in ("before", "after")}
@@ -89,7 +97,23 @@ def read_held_out_scores(folder: Path) -> HeldOutScores:
         when: {key: score.get(key) for key in kept} if isinstance(score, dict) else score
         for when, score in told.items()
     }
-    return check_type(HeldOutScores, scores, str(path))
+    found = check_type(HeldOutScores, scores, str(path))
+    row = recipe.get("row")
+    if isinstance(row, dict) and row.get("name", name) != name:
+        raise ResultError(f"{path}: is of adapter {row['name']!r}, asked for {name!r}; give that adapter's folder")
+    if not all(map(_can_be, found.values())) or len({_sizes(score) for score in found.values()}) > 1:
+        raise ResultError(f"{path}: its held-out sums contradict each other; train the adapter again")
+    return found
+
+
+def _sizes(score: HeldOutScore) -> tuple[int, int]:
+    return score["num_pairs"], score["num_answer_tokens"]
+
+
+def _can_be(score: HeldOutScore) -> bool:
+    pairs, tokens = _sizes(score)
+    parts = ((score["num_exact_pairs"], pairs), (score["num_correct_tokens"], tokens))
+    return score["sum_loss_nats"] >= 0 and all(0 <= part <= whole != 0 for part, whole in parts)
 
 
 def adapter_frame(
@@ -110,8 +134,15 @@ def adapter_frame(
         Task scores by name, of the adapters that have a training record.
     overlap
         None where nobody knows the drafter's training text.
+
+    Raises
+    ------
+    ResultError
+        A row stands twice, or scores are of an adapter without a row.
     """
-    rows = {row["name"]: row for row in pool}
+    rows = by_adapter(pool, lambda row: row["name"], what="rows of the pool")
+    if strange := sorted(set(scores) - set(rows)):
+        raise ResultError(f"adapter {strange[0]!r} has task scores and no row in the pool; leave it out")
     seen = {} if overlap is None else {domain["domain"]: domain for domain in overlap["domains"]}
     context = {
         "tier": tier,

@@ -86,7 +86,10 @@ def each_source_left_out(
     """
     sources = sorted({example.source for example in examples})
     if len(sources) < 2:
-        raise PredictorError(f"{len(examples)} adapters of one source: nothing can be left out; add another source")
+        raise PredictorError(
+            f"{len(examples)} adapters of {len(sources)} source{'' if sources else 's'}: nothing can be left out; add "
+            "adapters of other sources"
+        )
     for source in sources:
         inside = [example for example in examples if example.source != source]
         yield source, inside, [example for example in examples if example.source == source]

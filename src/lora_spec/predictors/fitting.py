@@ -47,7 +47,7 @@ def fit_predictor(
     PredictorError
         Fewer than three sources, rows of different modes, columns or depths, or data that determine nothing.
     """
-    check_examples(examples)
+    check_examples(examples, settings)
     variant, sources = variant_of(name), [example.source for example in examples]
     x, scaling = standardised(examples)
     y = conditional_logit_rows(examples, settings)
@@ -80,7 +80,9 @@ def fit_predictor(
 def standardised(examples: Sequence[TrainingExample]) -> tuple[Array, dict[str, Any]]:
     """Return the varying columns at mean 0 and spread 1, and how to do the same to a new adapter."""
     names, raw = feature_matrix([example.columns for example in examples], type(examples[0].columns))
-    centre, spread = raw.mean(axis=0), raw.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, spread = raw.mean(axis=0), raw.std(axis=0)
+    _check_spread(examples, names, raw, spread)
     varying = spread > 1e-9 * np.maximum(1.0, np.abs(centre))
     if not varying.any():
         raise PredictorError(f"none of {len(names)} columns varies over {len(examples)} adapters; add other adapters")
@@ -94,6 +96,18 @@ def standardised(examples: Sequence[TrainingExample]) -> tuple[Array, dict[str, 
         "constant_columns": constants,
         "training_range": {column: list(ends) for column, *ends in zip(columns, low, high, strict=True)},
     }
+
+
+def _check_spread(examples: Sequence[TrainingExample], names: Sequence[str], raw: Array, spread: Array) -> None:
+    """Refuse a column of finite numbers so large that float64 holds no square of them."""
+    if np.isfinite(spread).all():
+        return
+    column = int(np.argmin(np.isfinite(spread)))
+    row = int(np.argmax(np.abs(raw[:, column])))
+    raise PredictorError(
+        f"column {names[column]!r} holds {raw[row, column]:g} for adapter {examples[row].adapter!r}: too large to be "
+        "standardised; inspect this adapter, and leave it out"
+    )
 
 
 def _origin(examples: Sequence[TrainingExample]) -> dict[str, Any]:
@@ -110,8 +124,10 @@ def _origin(examples: Sequence[TrainingExample]) -> dict[str, Any]:
     }
 
 
-def check_examples(examples: Sequence[TrainingExample]) -> None:
-    """Raise PredictorError where the examples cannot train: too few sources, several depths, the same weights twice."""
+def check_examples(examples: Sequence[TrainingExample], settings: FitSettings) -> None:
+    """Raise PredictorError where the examples cannot train: too few sources, several depths, depths short of the
+    standing one, the same weights twice.
+    """
     num_sources = len({example.source for example in examples})
     if num_sources < _MIN_SOURCES:
         raise PredictorError(
@@ -121,6 +137,11 @@ def check_examples(examples: Sequence[TrainingExample]) -> None:
     depths = sorted({example.max_depth for example in examples})
     if len(depths) > 1:
         raise PredictorError(f"adapters were measured to different depths {depths}; measure all to the same")
+    if depths[0] < settings.standing_num_speculative_tokens:
+        raise PredictorError(
+            f"adapters were measured to depth {depths[0]}, the standing depth is "
+            f"{settings.standing_num_speculative_tokens}; measure deeper or lower the standing depth"
+        )
     hashes = [example.adapter_sha256 for example in examples]
     if len(set(hashes)) < len(hashes):
         twice = next(e.adapter for e in examples if hashes.count(e.adapter_sha256) > 1)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lora_spec.errors import PredictorError
 from lora_spec.predictors.examples import TrainingExample, each_source_left_out
 from lora_spec.predictors.fitting import fit_predictor
 from lora_spec.predictors.joining import check_joined, examples_of, teaching_features
@@ -97,7 +98,10 @@ def fit_and_hold_out(
 def _predict_left_out(
     fit: Fit, source: str, inside: Sequence[TrainingExample], outside: Sequence[TrainingExample]
 ) -> list[dict[str, Any]]:
-    fitted = fit(inside)
+    try:
+        fitted = fit(inside)
+    except PredictorError as err:
+        raise PredictorError(f"without source {source!r}: {err}") from err
     prepared = prepare(fitted)
     return [
         {

@@ -17,12 +17,17 @@ def teaching_features(features: Sequence[Mapping[str, Any]]) -> list[Mapping[str
 
 
 def check_joined(features: Sequence[Mapping[str, Any]], records: Sequence[AcceptanceRecord]) -> None:
-    """Raise ResultError where an adapter stands twice, its features and its counts are of different weights, or
-    features are of different base profiles.
+    """Raise ResultError where an adapter stands twice, its features and its counts are of different weights, it has
+    counts and no features, or features are of different base profiles.
+
+    Features without counts are left to who needs them: an adapter that teaches nothing need not be measured.
     """
     check_one_profile(features)
     by_name = by_adapter(records, lambda record: record.adapter, what="acceptance records")
-    for name, item in by_adapter(features, lambda item: item["adapter"]["name"], what="features").items():
+    featured = by_adapter(features, lambda item: item["adapter"]["name"], what="features")
+    if lost := [name for name in by_name if name not in featured]:
+        raise ResultError(f"adapter {lost[0]!r} has counts but no features; extract them, or leave its counts out")
+    for name, item in featured.items():
         if name in by_name:
             weights = {"features": item["adapter"]["weights_sha256"], "counts": by_name[name].adapter_sha256}
             check_same_weights(name, weights)
@@ -67,3 +72,24 @@ def examples_of(
             raise PredictorError(f"adapter {name!r} has features but no {missing}; add it or leave the adapter out")
         examples.append(training_example(item, by_name[name], mode=mode, source=sources[name], prompt_set=prompt_set))
     return examples
+
+
+def check_held_out(prediction: Mapping[str, Any], *, source: str, weights: Mapping[str, str]) -> None:
+    """Refuse a prediction of other weights, or one whose fit left out something else than the adapter's source.
+
+    Parameters
+    ----------
+    weights
+        SHA-256 of the adapter's weights by what it is held against.
+
+    Raises
+    ------
+    ResultError
+        A judgement would be of another adapter, or of a fit that may have seen this one.
+    """
+    name, left_out = prediction["adapter"], prediction["left_out"]
+    check_same_weights(name, {"predictions": prediction["adapter_sha256"], **weights})
+    if left_out != source:
+        raise ResultError(
+            f"adapter {name!r}: its prediction was made without {left_out!r}, its source is {source!r}; predict again"
+        )

@@ -42,7 +42,7 @@ def fit_point(
     PredictorError
         The examples cannot train a predictor.
     """
-    check_examples(examples)
+    check_examples(examples, settings)
     x, scaling = standardised(examples)
     y = conditional_logit_rows(examples, settings)
     model = variant.fit(x, y, sources=[example.source for example in examples], options=options)

@@ -49,12 +49,18 @@ def scaled_adapter(parent_dir: Path, row: ScaledRecipe, out_dir: Path) -> Path:
     Raises
     ------
     TrainingInputError
-        When the parent's folder does not hold an adapter whose update is scale * B @ A.
+        When the parent's folder does not hold an adapter whose update is scale * B @ A, or bfloat16 does not hold that
+        multiple of it.
     """
-    tensors = {
-        name: tensor.float() * row.scale if _B in name else tensor
-        for name, tensor in _tensors_of_parent(parent_dir, row).items()
-    }
+    parent = _tensors_of_parent(parent_dir, row)
+    tensors = {name: tensor.float() * row.scale if _B in name else tensor for name, tensor in parent.items()}
+    for name, tensor in tensors.items():
+        stored = tensor.bfloat16()
+        if not stored.isfinite().all() or (parent[name].any() and not stored.any()):
+            raise TrainingInputError(
+                f"adapter row '{row.name}': {row.scale:g} times {name} of '{row.parent}' is not held by bfloat16; "
+                "choose a scale nearer to 1"
+            )
     return _write_derived(parent_dir, row, out_dir, tensors)
 
 

@@ -9,7 +9,6 @@ in bfloat16 as long as the best token is ahead of the mean by more than rounding
 """
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +33,12 @@ def pad_vocabulary(drafter_dir: Path, target_dir: Path, out_dir: Path) -> dict[s
     Raises
     ------
     TrainingInputError
-        The drafter has more tokens than the target, the two tokenizers name tokens differently, or a weight with a
+        The output lies in one of the models' folders or holds one, a folder is no plain model's, the drafter has more
+        tokens than the target, the two tokenizers name tokens differently, or a weight with a
         row per token is missing or of another size than the configuration says.
     """
-    config, target = (read_json(folder / "config.json") for folder in (drafter_dir, target_dir))
+    _check_apart(out_dir, drafter_dir, target_dir)
+    config, target = (_config(folder) for folder in (drafter_dir, target_dir))
     num_tokens, num_wanted = config["vocab_size"], target["vocab_size"]
     if num_tokens > num_wanted:
         raise TrainingInputError(
@@ -66,9 +67,31 @@ def pad_vocabulary(drafter_dir: Path, target_dir: Path, out_dir: Path) -> dict[s
     return report
 
 
+def _check_apart(out_dir: Path, *model_dirs: Path) -> None:
+    """Refuse an output that would replace a model as published, or be copied into itself."""
+    out = out_dir.resolve()
+    for folder in (path.resolve() for path in model_dirs):
+        if out in (folder, *folder.parents) or folder in out.parents:
+            raise TrainingInputError(
+                f"{out_dir}: would replace {folder} or lie inside it; name a folder of its own for the padded drafter"
+            )
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    config = read_json(path)
+    size = config.get("vocab_size") if isinstance(config, dict) else None
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise TrainingInputError(
+            f"{path}: vocab_size is {size!r}, no number of tokens; give a plain causal model, whose file has it "
+            "at the top"
+        )
+    return config
+
+
 def _check_same_tokens(drafter_dir: Path, target_dir: Path) -> None:
     """Refuse two tokenizers that give a text other token ids: acceptance would be chance."""
-    ours, theirs = (_tokens(read_json(folder / "tokenizer.json")) for folder in (drafter_dir, target_dir))
+    ours, theirs = (_tokens(folder / "tokenizer.json") for folder in (drafter_dir, target_dir))
     if ours != theirs:
         odd = sorted(set(ours.items()) ^ set(theirs.items()))[0]
         raise TrainingInputError(
@@ -77,18 +100,29 @@ def _check_same_tokens(drafter_dir: Path, target_dir: Path) -> None:
         )
 
 
-def _tokens(tokenizer: Mapping[str, Any]) -> dict[str, int]:
-    added = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
-    return {**tokenizer["model"]["vocab"], **added}
+def _tokens(path: Path) -> dict[str, int]:
+    """Return token to id; a Unigram model lists its tokens with their scores, in the order of their ids."""
+    tokenizer = read_json(path)
+    try:
+        vocab = tokenizer["model"]["vocab"]
+        known = dict(vocab) if isinstance(vocab, dict) else {token: id_ for id_, (token, _) in enumerate(vocab)}
+        return known | {token["content"]: token["id"] for token in tokenizer.get("added_tokens") or []}
+    except (AttributeError, KeyError, TypeError, ValueError) as err:
+        raise TrainingInputError(
+            f"{path}: no tokenizer with a vocabulary ({type(err).__name__}: {err}); fetch the model again"
+        ) from err
 
 
 def _pad_file(path: Path, num_tokens: int, num_wanted: int) -> list[str]:
     """Pad the weights of one file that have a row per token, and return their names; others are left alone."""
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_file, save_file
 
-    with safe_open(path, "pt") as file:
-        metadata, found = file.metadata(), [name for name in _ROWS_PER_TOKEN if name in set(file.keys())]
+    try:
+        with safe_open(path, "pt") as file:
+            metadata, found = file.metadata(), [name for name in _ROWS_PER_TOKEN if name in set(file.keys())]
+    except SafetensorError as err:
+        raise TrainingInputError(f"{path.name}: not a whole safetensors file ({err}); fetch the model again") from err
     if not found or num_tokens == num_wanted:
         return found
     tensors = load_file(path)
