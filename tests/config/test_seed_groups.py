@@ -30,7 +30,7 @@ def test_a_group_needs_two_of_the_named_adapters():
     named = ["french_r2_qv_plus", "french_r2_qv_plus_seed3", "python_code_r2_qv", "zero"]
     found = seed_noise_settings(CPU, named)
     assert found["groups"] == [["french_r2_qv_plus", "french_r2_qv_plus_seed3"]]
-    assert found["separate"] == ["french_r2_qv_plus", "python_code_r2_qv"]
+    assert found["separate"] == {"french_r2_qv_plus": "french", "python_code_r2_qv": "python_code"}
 
 
 def test_the_order_in_which_modules_are_listed_makes_no_other_recipe():

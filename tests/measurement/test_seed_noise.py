@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from lora_spec.errors import ConfigError, MeasurementError
-from lora_spec.measurement.seed_noise import SeedNoiseSettings, pooled_sd, prompt_variance, seed_noise
+from lora_spec.measurement.seed_noise import (
+    SeedNoiseSettings,
+    between_groups_share,
+    pooled_sd,
+    prompt_variance,
+    seed_noise,
+)
 from lora_spec.measurement.summary import SummarySettings
 from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
 
@@ -31,7 +37,7 @@ def _record(name, own, *, base=0.8):
 
 
 def _settings(groups, separate):
-    return SeedNoiseSettings(tuple(map(tuple, groups)), tuple(separate), HOW)
+    return SeedNoiseSettings(tuple(map(tuple, groups)), {name: name[0] for name in separate}, HOW)
 
 
 def _own(found, name):
@@ -96,6 +102,17 @@ def test_the_share_is_that_of_the_variance_between_separate_adapters():
     assert quantity["share_of_variance"] == pytest.approx(0.005 / 0.09)
 
 
+def test_what_sources_explain_is_all_where_adapters_of_one_are_equal_and_little_where_sources_are_mere_names():
+    rates = {"a": 0.2, "a_seed2": 0.2, "a3": 0.2, "b": 0.5, "b2": 0.5}
+    records = [_record(name, [rate] * 4) for name, rate in rates.items()]
+    quantity = _own(seed_noise(records, _settings([["a", "a_seed2"]], ["a", "a3", "b", "b2"])), "a_1")
+    assert (quantity["num_sources"], quantity["between_sources_share"]) == (2, pytest.approx(1))
+    rng = np.random.default_rng(3)
+    share = between_groups_share(rng.normal(size=10_000), [str(i % 10) for i in range(10_000)])
+    assert share == pytest.approx(9 / 9_999, abs=0.003)
+    assert between_groups_share([0.3, 0.3], ["a", "b"]) is None
+
+
 def test_adapters_that_differ_by_their_prompts_alone_show_just_the_spread_that_prompts_are_expected_to_give():
     rng = np.random.default_rng(2)
     seen, expected = [], []
@@ -137,7 +154,6 @@ def test_repeats_on_different_prompts_and_adapters_without_a_record_are_refused(
         ([[]], ["a"], "two adapters or more"),
         ([["a", "a"]], ["a"], "stands twice"),
         ([["a", "b"], ["b", "c"]], ["a"], "stands twice"),
-        ([["a", "b"]], ["a", "a"], "stands twice"),
         ([["a", "b"]], [], "separate names no adapter"),
     ],
 )

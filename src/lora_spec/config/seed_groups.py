@@ -27,6 +27,6 @@ def seed_noise_settings(tier: "Tier", names: Collection[str]) -> dict[str, Any]:
     groups = [[name for name in group if name in names] for group in recipe_groups(tier.adapter_pool)]
     return {
         "groups": [group for group in groups if len(group) > 1],
-        "separate": [name for name in tier.adapter_pool.separate if name in names],
+        "separate": {name: tier.adapter_pool.find(name).domain for name in tier.adapter_pool.separate if name in names},
         "estimating": {key: getattr(tier.phase1_measurement, key) for key in _ESTIMATING},
     }

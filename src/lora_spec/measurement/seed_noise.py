@@ -5,7 +5,7 @@ chance of the prompts. A bootstrap over the prompts, the same draw for all adapt
 is left of the variance is the first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,18 +26,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SeedNoiseSettings:
-    """Names of each group of repeats, of the separate adapters, and how counts are estimated."""
+    """Names of each group of repeats, of the separate adapters with their sources, and how counts are estimated."""
 
     groups: tuple[tuple[str, ...], ...]
-    separate: tuple[str, ...]
+    separate: Mapping[str, str]
     estimating: SummarySettings
 
     def __post_init__(self) -> None:
         repeats = [name for group in self.groups for name in group]
         if any(len(group) < 2 for group in self.groups):
             raise ConfigError(f"groups {list(map(list, self.groups))}: a group of repeats has two adapters or more")
-        if len(set(repeats)) < len(repeats) or len(set(self.separate)) < len(self.separate):
-            raise ConfigError("an adapter stands twice among the groups, or among the separate ones; name it once")
+        if len(set(repeats)) < len(repeats):
+            raise ConfigError("an adapter stands twice among the groups; name it once")
         if self.groups and not self.separate:
             raise ConfigError("separate names no adapter; name those that the spread of repeats is held against")
 
@@ -45,7 +45,7 @@ class SeedNoiseSettings:
     def from_dict(cls, data: dict[str, Any]) -> "SeedNoiseSettings":
         """Rebuild from a script's JSON flag."""
         groups = tuple(tuple(group) for group in data["groups"])
-        return cls(groups, tuple(data["separate"]), SummarySettings(**data["estimating"]))
+        return cls(groups, dict(data["separate"]), SummarySettings(**data["estimating"]))
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,17 @@ def pooled_sd(groups: Sequence[ArrayLike], *, level: float) -> PooledSd | None:
     high, low = chi2.ppf([(1 + level) / 2, (1 - level) / 2], freedom)
     sd, lower, upper = (float((total / divisor) ** 0.5) for divisor in (freedom, high, low))
     return PooledSd(sd, lower, upper, level, freedom)
+
+
+def between_groups_share(values: ArrayLike, groups: Sequence[str]) -> float | None:
+    """Return the share of the sum of squares that lies between groups, in [0, 1]; None where values do not vary.
+
+    1 - sum_g sum_i (x_gi - mean_g)^2 / sum_gi (x_gi - mean)^2, the squared correlation ratio.
+    """
+    array, names = np.asarray(values, float), np.array(groups)
+    total = float(((array - array.mean()) ** 2).sum())
+    within = sum(float(((array[names == name] - array[names == name].mean()) ** 2).sum()) for name in set(groups))
+    return 1 - within / total if total > 0 else None
 
 
 def prompt_variance(draws: Array) -> Array:
@@ -167,7 +178,10 @@ def _on_prompt_set(
         "prompt_set": prompt_set,
         "num_speculative_tokens": how.num_speculative_tokens,
         "groups": [_group(names, group) for names, group in zip(settings.groups, groups, strict=True)],
-        "quantities": {name: _quantity(column, groups, separate[:, column], how) for column, name in columns},
+        "quantities": {
+            name: _quantity(column, groups, separate[:, column], tuple(settings.separate.values()), how)
+            for column, name in columns
+        },
     }
 
 
@@ -182,7 +196,11 @@ def _group(names: Sequence[str], group: Sequence[_Measured]) -> dict[str, Any]:
 
 
 def _quantity(
-    column: int, groups: Sequence[Sequence[_Measured]], separate: Array, how: SummarySettings
+    column: int,
+    groups: Sequence[Sequence[_Measured]],
+    separate: Array,
+    sources: Sequence[str],
+    how: SummarySettings,
 ) -> dict[str, Any]:
     """Return one quantity's spread between seeds, what of it is chance of prompts, and the spread between adapters."""
     pooled = pooled_sd([[member.values[column] for member in group] for group in groups], level=how.level)
@@ -199,6 +217,8 @@ def _quantity(
         "between_adapters_sd": None if between is None else between**0.5,
         "num_adapters": len(separate),
         "share_of_variance": pooled.sd**2 / between if between else None,
+        "num_sources": len(set(sources)),
+        "between_sources_share": between_groups_share(separate, sources),
     }
 
 
@@ -215,5 +235,6 @@ def _sentence(on_own: dict[str, Any]) -> str:
         return text
     return (
         f"{text}; between {found['num_adapters']} adapters it is {found['between_adapters_sd']:.3f}, so seeds make "
-        f"{share:.1%} of that variance"
+        f"{share:.1%} of that variance, and {found['between_sources_share']:.1%} of it lies between their "
+        f"{found['num_sources']} sources"
     )
