@@ -438,8 +438,8 @@ def has_probe_curve():
 
 
 def has_probed_verdicts():
-    """Return whether a second predictor sees calibration probes: all adapters are probed, and the gate's sees none."""
-    return has_probe_curve() and TIER.gate.predictor.mode != PROBED_MODE
+    """Return whether a second predictor sees calibration probes: where all adapters are probed."""
+    return has_probe_curve()
 
 
 def predictions_by_mode():
@@ -454,15 +454,9 @@ def certifications_by_mode():
     return [f"results/{{run}}/{name}.json" for name in ("certification", *probed)]
 
 
-def probed_gate():
-    """Return the gate as it is with a predictor that sees calibration probes."""
-    predictor = TIER.gate.predictor.model_copy(update={"mode": PROBED_MODE})
-    return TIER.gate.model_copy(update={"predictor": predictor})
-
-
-def predictor_settings(gate):
+def predictor_settings():
     """Return what fitting a predictor needs beside features and records."""
-    return {"gate": plain(gate), "domains": domains(), "context": pair_names()}
+    return {"gate": plain(TIER.gate), "domains": domains(), "context": pair_names()}
 
 
 def probe_curve_table():

@@ -179,7 +179,7 @@ rule phase3_predictor:
         tier=TIER.name,
         python=analysis_python(),
         code=code("phase3_predictor"),
-        settings=as_json(predictor_settings(TIER.gate)),
+        settings=as_json(predictor_settings()),
         calibration=[],
         output_dir="results/{run}/predictor",
     message:
@@ -205,7 +205,7 @@ use rule phase3_predictor as phase3_predictor_probed with:
         tier=TIER.name,
         python=analysis_python(),
         code=code("phase3_predictor"),
-        settings=as_json(predictor_settings(probed_gate())),
+        settings=as_json(predictor_settings()),
         calibration=flag("--calibration", calibration_records()),
         output_dir="results/{run}/predictor/probed",
     message:
@@ -252,7 +252,7 @@ use rule certify_verdicts as certify_verdicts_probed with:
         tier=TIER.name,
         python=analysis_python(),
         code=code("certify_verdicts"),
-        settings=as_json({"gate": plain(probed_gate()), "domains": scored_domains()}),
+        settings=as_json({"gate": plain(TIER.gate), "domains": scored_domains()}),
     message:
         "Choosing and certifying which verdicts after a probe are committed"
 

@@ -20,6 +20,7 @@ from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.context import WATERMARK
 from lora_spec.predictors.held_out import fit_and_hold_out
 from lora_spec.predictors.payload import read_predictions, read_predictor
+from lora_spec.predictors.settings import probed_gate
 from lora_spec.predictors.smoke import smoke_fit
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
@@ -51,6 +52,7 @@ def main(args: argparse.Namespace) -> None:
         if reason is None:
             return
         tell(f"{reason}: fitting")
+        gate = settings["gate"] if not args.calibration else probed_gate(settings["gate"])
         num_prompts = max(settings["gate"]["comparison"]["num_calibration_prompts"])
         fitted = fit_and_hold_out(
             with_calibrations(
@@ -59,7 +61,7 @@ def main(args: argparse.Namespace) -> None:
                 num_prompts,
             ),
             [read_records(path, tier=tier) for path in args.records],
-            gate=settings["gate"],
+            gate=gate,
             sources=settings["domains"],
             target_model=settings["context"]["target_model"],
             draft_model=settings["context"]["draft_model"],
@@ -78,7 +80,11 @@ mode.add_argument("--smoke-test", action="store_true", help="made-up adapters; n
 mode.add_argument("--features", type=Path, nargs="+", help="one per adapter")
 parser.add_argument("--records", type=Path, nargs="+", help="acceptance records, one per adapter")
 parser.add_argument(
-    "--calibration", type=Path, nargs="*", default=[], help="calibration records, one per adapter, for checkpoint_calib"
+    "--calibration",
+    type=Path,
+    nargs="*",
+    default=[],
+    help="calibration records, which the predictor then sees",
 )
 add_json_flag(parser, "--settings", PredictorSettings, help="gate, pool and pair, JSON", required=False)
 parser.add_argument("--tier", help="of the features and records")

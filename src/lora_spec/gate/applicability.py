@@ -90,9 +90,10 @@ def check_same_gate(predictor: Mapping[str, Any], gate: Mapping[str, Any], *, wh
     ------
     ConfigError
         Level, feature mode or the least number of training adapters differ: a verdict would claim the gate's with the
-        predictor's.
+        predictor's. One that looks at calibration probes is the second opinion of any gate.
     """
-    asked = {"level": gate["level"], **{key: gate["predictor"][key] for key in ("mode", "min_adapters")}}
+    keys = ("min_adapters",) if predictor["mode"] == CheckpointCalibColumns.mode else ("mode", "min_adapters")
+    asked = {"level": gate["level"], **{key: gate["predictor"][key] for key in keys}}
     for key, value in asked.items():
         if predictor[key] != value:
             raise ConfigError(

@@ -36,10 +36,10 @@ def draw_risk_coverage(frame: pd.DataFrame, context: FigureContext) -> Figure:
     (axes,) = fig.subplots(1, len(modes), sharey=True, squeeze=False)
     for ax, mode in zip(axes, modes, strict=True):
         _draw_mode(ax, frame[frame["mode"] == mode])
+        ax.set_xlabel("coverage (share of the predictions committed)")
         if len(modes) > 1:
             ax.set_title(mode, fontsize="medium")
     axes[0].set_ylabel("risk (share of these that is wrong)")
-    fig.supxlabel("coverage (share of the judged predictions whose verdict is committed)", fontsize="medium")
     conclusion = "; ".join(_conclusion(frame[frame["mode"] == mode]) for mode in modes)
     legend_above(fig, _handles(frame), num_columns=2, conclusion=conclusion)
     add_footer(fig, context, _count(frame))

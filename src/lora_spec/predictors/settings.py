@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lora_spec.predictors.base import FitSettings
+from lora_spec.predictors.columns import CheckpointCalibColumns
 
 
 def fit_settings(gate: Mapping[str, Any]) -> FitSettings:
@@ -21,3 +22,8 @@ def variant_options(gate: Mapping[str, Any], name: str | None = None) -> dict[st
     """Return the options of a variant, by default of the one that ``gate.yaml`` names."""
     predictor = gate["predictor"]
     return {**predictor[name or predictor["model"]], "num_folds": predictor["num_folds"]}
+
+
+def probed_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the gate with a predictor that looks at calibration probes: asked where weights alone abstain."""
+    return {**gate, "predictor": {**gate["predictor"], "mode": CheckpointCalibColumns.mode}}
