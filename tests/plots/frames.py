@@ -382,6 +382,7 @@ def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFra
             "speedup_num_speculative_tokens": None if length is None else depths[i] or 3,
             "predicted_action": "abstain",
             "probed_action": None,
+            "reason_code": "R_INTERVAL_TOO_WIDE",
             "reason": "R_INTERVAL_TOO_WIDE the interval [1.02, 2.31] spans three actions; R_FEW_ADAPTERS 6 for fitting",
             "processor": "avx2 avx512f amx_tile",
         }

@@ -81,6 +81,18 @@ def test_a_reason_shared_by_all_is_told_once_and_wrapped():
     assert max(map(len, notes)) <= 60
 
 
+def test_of_many_reasons_each_kind_is_told_once_with_its_number_of_adapters():
+    frame = frames.verdicts(20)
+    codes = ["R_TOO_DOUBTFUL"] * 15 + ["R_OUT_OF_DISTRIBUTION"] * 5
+    text = verdict_table(frame.assign(reason=[f"at {i} %" for i in range(20)], reason_code=codes))
+    notes = text[text.index("\n[1]") :].split("\n\n")[0].strip().splitlines()
+    first, sixteenth = frame["adapter"].iloc[[0, 15]]
+    assert notes == [
+        f"[1] R_TOO_DOUBTFUL, such as for {first}: at 0 % (15 adapters)",
+        f"[2] R_OUT_OF_DISTRIBUTION, such as for {sixteenth}: at 15 % (5 adapters)",
+    ]
+
+
 def test_the_table_tells_its_context():
     text = verdict_table(frames.verdicts())
     for part in (

@@ -263,6 +263,7 @@ def verdict_rows(study: Study) -> pd.DataFrame:
                 "speedup_num_speculative_tokens": speedup.get("context", {}).get("num_speculative_tokens"),
                 "predicted_action": guess["action"],
                 "probed_action": study.verdicts.get((name, PROBED_MODE), {}).get("action"),
+                "reason_code": guess["reasons"][0]["code"] if guess["reasons"] else None,
                 "reason": guess["reasons"][0]["message"] if guess["reasons"] else None,
                 "processor": None if study.cpu_features is None else " ".join(study.cpu_features) or "none of them",
             }

@@ -24,6 +24,7 @@ _HEADINGS = (
 )
 _PROBED = "with a probe"
 _MISSING = "-"
+_MOST_NOTES = 12
 _CSS = """
 body { font: 14px/1.4 sans-serif; margin: 1.5em; color: #222 }
 table { border-collapse: collapse } th, td { padding: .3em .8em; text-align: left; border-bottom: 1px solid #ddd }
@@ -33,22 +34,38 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap }
 
 
 def verdict_table(frame: pd.DataFrame, *, width: int = 100) -> str:
-    """Return the table as plain text, each distinct reason once below it, wrapped to ``width``, then the context."""
+    """Return the table as plain text, its reasons below it, wrapped to ``width``, then the context.
+
+    Each distinct reason stands there once; of many, each kind does, in the words of the first adapter that has it.
+    """
     checked = VERDICT_TABLE.check(frame)
     context = context_of(checked)
     headings = _headings(checked)
     cells = [_cells(row, headings) for _, row in checked.iterrows()]
-    notes = {reason: f"[{index}]" for index, reason in enumerate(dict.fromkeys(row[-1] for row in cells), start=1)}
-    rows = [headings, *((*row[:-1], notes[row[-1]]) for row in cells)]
+    kinds, told = _kinds(checked, [row[-1] for row in cells])
+    notes = {kind: f"[{index}]" for index, kind in enumerate(told, start=1)}
+    rows = [headings, *((*row[:-1], notes[kind]) for row, kind in zip(cells, kinds, strict=True))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(headings))]
     lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
     rule = "  ".join("-" * size for size in widths)
     explained = [
-        textwrap.fill(f"{note} {reason}", width, subsequent_indent=" " * (len(note) + 1))
-        for reason, note in notes.items()
+        textwrap.fill(f"{note} {told[kind]}", width, subsequent_indent=" " * (len(note) + 1))
+        for kind, note in notes.items()
     ]
     footer = _footer(checked, context)
     return "\n".join([*_banner(context), lines[0], rule, *lines[1:], "", *explained, "", footer])
+
+
+def _kinds(checked: pd.DataFrame, reasons: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return what every row's note is of, and what the notes say."""
+    told = dict(zip(reasons, reasons, strict=True))
+    if len(told) <= _MOST_NOTES:
+        return reasons, told
+    codes = [_MISSING if pd.isna(code) else code for code in checked["reason_code"]]
+    found: dict[str, str] = {}
+    for name, code, reason in zip(checked["adapter"], codes, reasons, strict=True):
+        found.setdefault(code, f"{code}, such as for {name}: {reason} ({_adapters(codes.count(code))})")
+    return codes, found
 
 
 def verdict_table_html(frame: pd.DataFrame) -> str:
@@ -137,7 +154,11 @@ def _footer(checked: pd.DataFrame, context: FigureContext) -> str:
 
 
 def _count(checked: pd.DataFrame) -> str:
-    return f"n = {len(checked)} adapter{'' if len(checked) == 1 else 's'}"
+    return f"n = {_adapters(len(checked))}"
+
+
+def _adapters(count: int) -> str:
+    return f"{count} adapter{'' if count == 1 else 's'}"
 
 
 def _html_row(row: pd.Series, headings: tuple[str, ...]) -> str:
