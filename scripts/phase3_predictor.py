@@ -12,15 +12,10 @@ from lora_spec.cli.settings_flags import PredictorSettings
 from lora_spec.config import read_config
 from lora_spec.config.gate import GateConfig
 from lora_spec.errors import ConfigError
-from lora_spec.features.calibration import with_calibrations
-from lora_spec.features.payload import read_features
 from lora_spec.kept_results import KEY, inputs_sha256, take_kept
-from lora_spec.measurement.calibration_table import read_calibration
-from lora_spec.measurement.record_table import read_records
 from lora_spec.plots.context import WATERMARK
-from lora_spec.predictors.held_out import fit_and_hold_out
+from lora_spec.predictors.fit_files import fit_files
 from lora_spec.predictors.payload import read_predictions, read_predictor
-from lora_spec.predictors.settings import probed_gate
 from lora_spec.predictors.smoke import smoke_fit
 from lora_spec.provenance import collect_provenance
 from lora_spec.results import write_result
@@ -52,21 +47,8 @@ def main(args: argparse.Namespace) -> None:
         if reason is None:
             return
         tell(f"{reason}: fitting")
-        gate = settings["gate"] if not args.calibration else probed_gate(settings["gate"])
-        num_prompts = max(settings["gate"]["comparison"]["num_calibration_prompts"])
-        fitted = fit_and_hold_out(
-            with_calibrations(
-                [read_features(path, tier=tier) for path in args.features],
-                [read_calibration(path, tier=tier) for path in args.calibration],
-                num_prompts,
-            ),
-            [read_records(path, tier=tier) for path in args.records],
-            gate=gate,
-            sources=settings["domains"],
-            target_model=settings["context"]["target_model"],
-            draft_model=settings["context"]["draft_model"],
-            num_calibration_prompts=num_prompts if args.calibration else None,
-            num_workers=args.threads,
+        fitted = fit_files(
+            args.features, args.records, args.calibration, settings=settings, tier=tier, num_workers=args.threads
         )
     provenance = collect_provenance(config=settings, seed=settings["gate"]["predictor"]["seed"])
     provenance |= {} if inputs is None else {KEY: inputs}
