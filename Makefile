@@ -67,7 +67,8 @@ report: env-analysis ## HTML report of a finished run of TIER, MEASUREMENTS=fres
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=$(MEASUREMENTS) --report results/$(RUN)/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@echo "report: results/$(RUN)/report.html"
 
-compare: env-analysis need-records ## new numbers of TIER against the shipped ones: PASS or DIFF (1 minute)
+compare: env-analysis need-records ## new numbers of a finished run of TIER against the shipped ones: PASS or DIFF (1 minute)
+	@test -f results/$(TIER)/verdicts.csv || { echo "no finished run of tier $(TIER) to compare: make $(if $(filter cpu,$(TIER)),cpu,reproduce) first" >&2; exit 2; }
 	@$(SNAKEMAKE) --config tier=$(TIER) measurements=shipped --quiet all
 	@.venv/bin/python scripts/compare.py --runs $(TIER) $(TIER)-shipped
 

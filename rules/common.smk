@@ -191,7 +191,8 @@ def named_dirs(names):
 
 def served_flags():
     """Return the flags that say what engines under a policy serve: models of this run, slots and rank of the config."""
-    engine, models = TIER.models.engine, f"results/{RUN}/models"
+    # A run on shipped records makes no models: engines are started on those of a fresh run.
+    engine, models = TIER.models.engine, f"results/{TIER.name}/models"
     words = ["--target", f"{models}/target", "--drafter", f"{models}/drafter"]
     slots = ["--max-loras", engine.max_loras, "--max-lora-rank", engine.max_lora_rank]
     return [*words, *map(str, slots)]
@@ -525,7 +526,8 @@ def table_of_figure(wildcards):
 
 def live_records():
     """Return the records of the live confirmation: measured by this run, or as many as are shipped."""
-    paths = [f"{RECORDS}/acceptance_live/{name}.parquet" for name in live_adapters()]
+    names = live_adapters() if MEASUREMENTS == "fresh" else ADAPTERS
+    paths = [f"{RECORDS}/acceptance_live/{name}.parquet" for name in names]
     if MEASUREMENTS == "fresh":
         return paths
     return [path for path in paths if (ROOT / path).exists()]

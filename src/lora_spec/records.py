@@ -6,6 +6,7 @@ Knows nothing of files, engines or models. Fractions lie in [0, 1]; times end in
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from lora_spec.errors import MeasurementError, ResultError
@@ -156,7 +157,7 @@ class AcceptanceRecord:
         """Return the records of one source, drafter and context."""
         return tuple(r for r in self.records if (r.source, r.drafter, r.context) == (source, drafter, context))
 
-    @property
+    @cached_property
     def max_depth(self) -> int:
         """Return the deepest K that was replayed, 0 if none was."""
         return max((record.counts.num_speculative_tokens for record in self.chosen()), default=0)

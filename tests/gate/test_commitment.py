@@ -19,6 +19,7 @@ WIDE = estimate(geometric(0.8), below=1.9, above=0.2)
 
 def _limit(threshold, **changes):
     told = {"max_loss": 0.05, "batch_size": 1, "num_committed": 20, "num_wrong": 1, "upper": 0.18, "confidence": 0.9}
+    told |= {"max_risk": 0.1}
     return Commitment(threshold=threshold, **(told | changes))
 
 
@@ -49,6 +50,13 @@ def test_a_hair_more_doubt_than_the_limit_abstains():
 def test_without_a_limit_nothing_is_committed_however_sure():
     verdict = _decide(_limit(None, num_committed=0, num_wrong=0, upper=None), estimate(geometric(0.8)))
     assert (verdict.action, _codes(verdict)) == ("abstain", ["R_NOTHING_CERTIFIED"])
+
+
+@pytest.mark.parametrize(("num_wrong", "action"), [(2, "green"), (3, "abstain")])
+def test_a_limit_that_its_certificate_refutes_commits_nothing(num_wrong, action):
+    verdict = _decide(_limit(1.0, num_committed=20, num_wrong=num_wrong, upper=0.3))
+    assert verdict.action == action
+    assert ("R_LIMIT_REFUTED" in _codes(verdict)) == (action == "abstain")
 
 
 def test_out_of_distribution_abstains_whatever_the_limit():

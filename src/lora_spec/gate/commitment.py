@@ -33,6 +33,9 @@ class Commitment:
         Adapters whose sources did not choose the threshold: verdicts within it, and wrong ones among them.
     upper
         Upper bound of the share of wrong verdicts at ``confidence``; None where none was committed.
+    max_risk
+        Share of wrong verdicts up to which the limit was chosen. Where more of those that did not choose it were wrong,
+        the limit is refuted, and nothing is committed within it.
     """
 
     threshold: float | None
@@ -42,6 +45,7 @@ class Commitment:
     num_wrong: int
     upper: float | None
     confidence: float
+    max_risk: float
 
     def reasons(
         self, estimate: AcceptanceEstimate, depth: int, cost_model: CostModel, *, settings: GateSettings
@@ -63,9 +67,17 @@ class Commitment:
             f"K={depth} loses more than {self.max_loss:.0%} of goodput at batch size {self.batch_size:g} with "
             f"probability {doubt:.2f} by its intervals"
         )
+        if self.is_refuted:
+            message = f"the limit of the doubt, {self.threshold:.2f}, does not hold elsewhere: {self._certificate()}"
+            return [("R_LIMIT_REFUTED", message)], []
         if doubt > self.threshold:
             return [("R_TOO_DOUBTFUL", f"{words}; verdicts are committed up to {self.threshold:.2f}")], []
         return [], [("R_WITHIN_CERTIFIED_DOUBT", f"{words}, within {self.threshold:.2f}; {self._certificate()}")]
+
+    @property
+    def is_refuted(self) -> bool:
+        """Return whether more verdicts were wrong on the certifying half than the limit was to allow."""
+        return self.num_wrong > self.max_risk * self.num_committed
 
     def _certificate(self) -> str:
         if self.upper is None:
@@ -102,6 +114,7 @@ def commitment_of(certification: Mapping[str, Any], *, source: str | None = None
         num_wrong=certificate["adapters"]["num_wrong"],
         upper=certificate["adapters"]["upper"],
         confidence=certificate["confidence"],
+        max_risk=rule["max_risk"],
     )
 
 

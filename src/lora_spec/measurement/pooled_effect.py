@@ -54,13 +54,13 @@ class PromptDraws:
 
     def __init__(self, num_draws: int, seed: int) -> None:
         self._num_draws, self._rng = num_draws, np.random.default_rng(seed)
-        self._weights: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        self._weights: dict[tuple[str, ...], Array] = {}
 
-    def weights(self, prompt_ids: tuple[str, ...]) -> NDArray[np.int64]:
-        """Return how often each prompt is drawn, shape ``(num_draws, num_prompts)``."""
+    def weights(self, prompt_ids: tuple[str, ...]) -> Array:
+        """Return how often each prompt is drawn, shape ``(num_draws, num_prompts)``; as floats, for speed."""
         if prompt_ids not in self._weights:
             n = len(prompt_ids)
-            self._weights[prompt_ids] = self._rng.multinomial(n, np.full(n, 1 / n), self._num_draws)
+            self._weights[prompt_ids] = self._rng.multinomial(n, np.full(n, 1 / n), self._num_draws).astype(float)
         return self._weights[prompt_ids]
 
     def sums(self, counts: PairedCounts) -> Array:
