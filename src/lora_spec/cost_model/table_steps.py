@@ -84,8 +84,10 @@ class TableSteps:
         ConfigError
             Not as many requests as the batch size, prompt tokens, or a depth that the table does not hold.
         """
-        if len(depths) != self.batch_size or num_prefill_tokens or not 0 <= min(depths) <= max(depths) < len(
-            self.alike_ms
+        if (
+            len(depths) != self.batch_size
+            or num_prefill_tokens
+            or not 0 <= min(depths) <= max(depths) < len(self.alike_ms)
         ):
             raise ConfigError(
                 f"no step of the table has depths {list(depths)} and {num_prefill_tokens} prompt tokens; it holds "

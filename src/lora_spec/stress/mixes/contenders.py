@@ -1,7 +1,7 @@
-"""Who is compared over mixes: baselines, and verdicts by what they rest on. Each knows what its summary says, no more."""
+"""Who is compared over mixes: baselines, and verdicts by what they rest on; none is told more than it may know."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,9 @@ from lora_spec.stress.policies.registry import make_candidates
 
 Goodput = Callable[[ServedMix, int], float]
 """Tokens per ms of a mix; the seed is for policies that try things out."""
+
+PLAIN = "plain"
+"""The variant of a policy that has no other, or of verdicts as they stand."""
 
 _ALONE, _SWITCH = "predictor_gated_shortened_depth", "predictor_gated_disablement"
 _FILE, _LIVE = "policy_file", "policy_file_live"
@@ -50,7 +53,7 @@ class Knowledge:
     probed
         By number of prompts, what a direct probe counted.
     policies
-        By feature mode and what an abstention becomes (``standing`` or ``off``), the policy file of the verdicts.
+        By feature mode and variant, the policy file of the verdicts.
     merged_time_ratio
         By batch size, T_0 of an engine without LoRA over T_0 with it; None where nobody has timed that.
     """
@@ -69,14 +72,11 @@ class Field:
     situation: Situation
     horizon: Horizon
     hot_traffic_share: float
-    not_evaluated: list[dict[str, str]] = field(default_factory=list)
 
-    def by_policy(
-        self, name: str, basis: str, *, told: Mapping[str, Any] | None = None, **fields: Any
-    ) -> Contender:
+    def by_policy(self, name: str, basis: str, *, told: Mapping[str, Any] | None = None, **fields: Any) -> Contender:
         """Return a policy of the registry, told what ``told`` says of the situation."""
         situation = replace(self.situation, **(told or {}))
-        shown = {"policy": name, "variant": "", **fields}
+        shown = {"policy": name, "variant": PLAIN, **fields}
         return Contender(basis=basis, goodput=partial(_served, name, situation, self.horizon), **shown)
 
 
@@ -88,7 +88,8 @@ def make_contenders(shared: Field, knows: Knowledge, *, gate_mode: str) -> list[
     gate_mode
         Feature mode of the gate's own predictor, which the predictor-gated baselines ask too.
     """
-    found = [shared.by_policy(name, "nothing") for name in ("always_off", "always_standing_k")]
+    off = Contender("always_off", "nothing", PLAIN, off_elsewhere)
+    found = [off, shared.by_policy("always_standing_k", "nothing")]
     found.append(shared.by_policy("best_static_k", "hindsight"))
     found.append(shared.by_policy(_ALONE, "base", policy="best_for_the_base", told={"expected": knows.base}))
     found += [shared.by_policy(name, "traffic") for name in ("rolling_acceptance_gate", "online_bandit")]
@@ -99,25 +100,27 @@ def make_contenders(shared: Field, knows: Knowledge, *, gate_mode: str) -> list[
         found.append(shared.by_policy(_ALONE, basis, policy="direct_probe", told={"expected": rates}))
     if knows.merged_time_ratio is not None:
         merged = partial(_merged, knows.merged_time_ratio, shared.hot_traffic_share, shared.situation.standing_depth)
-        found.append(Contender("merged_own_pool", "traffic", "", merged))
+        found.append(Contender("merged_own_pool", "traffic", PLAIN, merged))
     return [*found, *_ours(shared, knows)]
 
 
 def _ours(shared: Field, knows: Knowledge) -> Iterator[Contender]:
-    """Yield the verdicts of every mode: as they stand, with the live rule, and off where they abstain."""
-    for (mode, abstained), policy in knows.policies.items():
+    """Yield the verdicts of every mode and variant, the plain ones also with the live rule."""
+    for (mode, variant), policy in knows.policies.items():
         ours = {"policy": "verdicts", "is_ours": True, "told": {"policy": policy}}
-        if abstained != "standing":
-            yield shared.by_policy(_FILE, mode, variant=f"abstained {abstained}", **ours)
-            continue
-        yield shared.by_policy(_FILE, mode, **ours)
-        if policy.live is not None:
+        yield shared.by_policy(_FILE, mode, variant=variant, **ours)
+        if variant == PLAIN and policy.live is not None:
             yield shared.by_policy(_LIVE, mode, variant="live rule", **ours)
 
 
 def _served(name: str, situation: Situation, horizon: Horizon, mix: ServedMix, seed: int) -> float:
     candidates = make_candidates(name, replace(situation, seed=seed))
     return best_candidate_goodput(candidates, mix, horizon=horizon, seed=seed)
+
+
+def off_elsewhere(mix: ServedMix, seed: int = 0) -> float:
+    """Return tokens per ms of an engine without a drafter."""
+    return mix.goodput([0] * len(mix.names)) * (1 + mix.off_in_engine_tax)
 
 
 def _merged(ratios: Mapping[int, float], hot_share: float, standing: int, mix: ServedMix, seed: int) -> float:

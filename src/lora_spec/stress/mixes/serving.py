@@ -27,12 +27,15 @@ class ServedMix:
         Of the output tokens.
     steps
         True step times at this load, of an engine that can draft.
+    off_in_engine_tax
+        Share by which its steps without drafts are longer than those of an engine that cannot.
     """
 
     names: Sequence[str]
     lengths: Array
     shares: Array
     steps: TableSteps
+    off_in_engine_tax: float = 0.0
 
     def goodput(self, depths: Sequence[int]) -> float:
         """Return tokens per ms with one depth per adapter."""
