@@ -23,7 +23,7 @@ from lora_spec.plots.style import (
 )
 
 _LINEAR_TO = 0.01  # below it the scale is linear, so that a regret of nothing has a place
-_TICKS = (0, 0.01, 0.03, 0.1, 0.3, 1)
+_TICKS = (0, 0.01, 0.03, 0.1, 0.5)
 _ROW_IN = 0.155
 _POLICY_WORDS = {
     "always_off": "always off",
@@ -32,9 +32,9 @@ _POLICY_WORDS = {
     "best_for_the_base": "best K for the base's acceptance",
     "rolling_acceptance_gate": "rolling-acceptance gate",
     "online_bandit": "online bandit",
-    "predictor_gated_disablement": "predictor: off or K={depth}",
-    "predictor_gated_shortened_depth": "predictor: best K",
-    "direct_probe": "direct probe: best K",
+    "predictor_gated_disablement": "predicted: off or K={depth}",
+    "predictor_gated_shortened_depth": "predicted best K",
+    "direct_probe": "best K",
     "merged_own_pool": "hot ones merged, others K={depth}",
     "verdicts": "verdicts",
 }
@@ -82,7 +82,7 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: list[tuple[str, str, str]], 
 
 def _name_rows(ax: Axes, rows: list[tuple[str, str, str]], frame: pd.DataFrame) -> None:
     depth = int(frame["num_speculative_tokens"].iloc[0])
-    ax.set_yticks(range(len(rows)), [_row_name(*row, depth) for row in rows])
+    ax.set_yticks(range(len(rows)), [_row_name(*row, depth) for row in rows], fontsize=6.5)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ours = {(row.policy, row.basis, row.variant) for row in frame[frame["is_ours"]].itertuples()}
     for tick, row in zip(ax.yaxis.get_ticklabels(), rows, strict=True):
@@ -92,7 +92,7 @@ def _name_rows(ax: Axes, rows: list[tuple[str, str, str]], frame: pd.DataFrame) 
 def _row_name(policy: str, basis: str, variant: str, depth: int) -> str:
     words = _POLICY_WORDS.get(policy, policy).format(depth=depth)
     known = "" if basis in _SILENT_BASES else f", {basis}"
-    return shorten(f"{words}{known}{'' if variant == _PLAIN else f', {variant}'}", 44)
+    return shorten(f"{words}{known}{'' if variant == _PLAIN else f', {variant}'}", 56)
 
 
 def _handles(frame: pd.DataFrame) -> list[Line2D]:
@@ -109,8 +109,8 @@ def _handles(frame: pd.DataFrame) -> list[Line2D]:
 def _conclusion(frame: pd.DataFrame) -> str:
     """Return what verdicts as they stand lose over all loads, by what they rest on."""
     ours = frame[frame["is_ours"] & (frame["variant"] == _PLAIN) & frame["load_batch_size"].isna()]
-    told = [f"{row.basis} {row.mean:.1%} (95 % of mixes and loads: {row.p95:.1%})" for row in ours.itertuples()]
-    return "Mean regret of verdicts: " + "; ".join(told)
+    told = [f"{basis} {100 * mean:.1f} %" for basis, mean in zip(ours["basis"], ours["mean"], strict=True)]
+    return f"Mean regret of the gate's verdicts over all loads, by what they rest on: {', '.join(told)}"
 
 
 def _count(frame: pd.DataFrame) -> str:

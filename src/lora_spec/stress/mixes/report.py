@@ -29,7 +29,7 @@ _OFF = {"abstained": "off"}
 _VARIANTS: dict[str, tuple[dict[str, str], bool]] = {
     PLAIN: ({}, False),
     "abstained off": (_OFF, False),
-    "abstained off, loads by estimate": (_OFF, True),
+    "abstained off, rest by load": (_OFF, True),
 }
 """What an abstention becomes: rules in place of those in gate.yaml, and whether loads go by estimates."""
 
