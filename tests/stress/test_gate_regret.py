@@ -1,6 +1,7 @@
 """The whole comparison on a few hand-made adapters: from verdicts' files to a payload that its reader takes."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +39,8 @@ def evidence(tmp_path_factory):
         write_verdict(folder, f"{name}.measured", verdict_data(name, alpha, mode="measured", below=0.02, above=0.02))
         guessed = {"alpha": 0.9} if name == "bad" else {"alpha": 0.5, "below": 0.45, "above": 1.0}
         write_verdict(folder, f"{name}.checkpoint_only", verdict_data(name, **guessed))
-    model = cost_model()
-    model.context["parts"] = {"verify_per_token_ms": 3.5}
+    table = cost_model()
+    model = replace(table, context={**table.context, "parts": {"verify_per_token_ms": 3.5}})
     guesses = [{"adapter": name, "estimate": _measured(name, 0.5)["estimate"]} for name in ALPHAS]
     return Evidence(
         summaries=[_measured(name, alpha) for name, alpha in ALPHAS.items()],
@@ -114,7 +115,7 @@ def test_merged_weights_and_the_tax_come_with_the_parts_of_a_step(evidence, payl
     named = {"step_ms": 50.0, "lora_ms": 50.0, "idle_draft_ms": 10.0}
     parts = np.array([named.get(name, 0.0) for name in STEP_PART_NAMES])
     known = StepCostModel(parts, parts[None], np.zeros(4), np.zeros((1, 4)), {})
-    found = gate_regret(Evidence(**{**vars(evidence), "step_cost": known}), **_asked(num_mixes=1))
+    found = gate_regret(replace(evidence, step_cost=known), **_asked(num_mixes=1))
     assert found["context"]["off_in_engine_taxes"] == pytest.approx([0.1, 0.1])
     assert found["context"]["not_evaluated"] == []
     assert "merged_own_pool" in [one["policy"] for one in found["contenders"]]

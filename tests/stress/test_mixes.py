@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,7 @@ from lora_spec.stress.policies.registry import make_candidates
 PATTERNS = [{"kind": "uniform", "name": "uniform"}, {"kind": "zipf", "name": "zipf", "exponent": 1.0}]
 NAMES = [name for name in RATES if name]
 LENGTHS = np.array([[1.0, *(1 + np.cumsum(RATES[name]))] for name in NAMES])
-MODEL = times_of()
-MODEL.context["parts"] = {"verify_per_token_ms": 0.5}
+MODEL = replace(times_of(), context={"parts": {"verify_per_token_ms": 0.5}})
 LOADS = tuple(Load(size, tuple(1 / MODEL.time_ratio(k, size).estimate for k in range(4))) for size in (1, 16))
 
 
