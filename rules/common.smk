@@ -412,7 +412,7 @@ def gate_regret_settings():
     return {
         "gate": plain(TIER.gate),
         "baselines": plain(TIER.baselines),
-        "traffic": plain(TIER.traffic),
+        "traffic": json.loads(chosen(TIER.traffic, "patterns", "output_tokens")),
         "context": pair_names(),
         "scored": scored_adapters(),
         "setup": setup_in_words(),

@@ -9,7 +9,7 @@ from lora_spec.config.baselines import BaselinesConfig
 from lora_spec.config.fields import PositiveCount, Seed, Text
 from lora_spec.config.gate import GateConfig
 from lora_spec.config.models import DistillationConfig, ShippedLayersSource
-from lora_spec.config.traffic import TrafficConfig
+from lora_spec.config.traffic import Pattern
 from lora_spec.typed import AdapterName
 
 
@@ -66,12 +66,19 @@ class UnseenFamiliesSettings(PredictorSettings):
     families: dict[AdapterName, dict[FamilyKind, Text]]
 
 
+class MixTraffic(TypedDict):
+    """What mixes take from ``traffic.yaml``: how popular adapters are, and how long answers."""
+
+    patterns: list[Pattern]
+    output_tokens: PositiveCount
+
+
 class GateRegretSettings(TypedDict):
     """How policies are held against the oracle over mixes; ``scored`` names the adapters that mixes are drawn from."""
 
     gate: GateConfig
     baselines: BaselinesConfig
-    traffic: TrafficConfig
+    traffic: MixTraffic
     context: PairNames
     scored: list[AdapterName]
     setup: Text
