@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from lora_spec.cost_model import CostModel
-from lora_spec.cost_model.table_steps import TableSteps
+from lora_spec.cost_model.step_model import StepCostModel
+from lora_spec.cost_model.step_parts import STEP_PART_NAMES
+from lora_spec.cost_model.table_steps import TableSteps, spared_token_ms
 from lora_spec.errors import ConfigError, ResultError
 
 STEPS = TableSteps(3, np.array([50.0, 70.0, 85.0]), 2.0)
@@ -68,3 +70,11 @@ def test_a_step_that_the_table_does_not_hold_is_refused(depths, prefill):
         STEPS.step_ms(depths, num_prefill_tokens=prefill)
     with pytest.raises(ConfigError, match="no adapter loads"):
         STEPS.adapter_load_ms(8)
+
+
+def test_parts_say_what_one_token_less_spares_whatever_else_a_step_takes():
+    parts = np.arange(1.0, 1 + len(STEP_PART_NAMES))
+    model = StepCostModel(parts, parts[None], np.zeros(4), np.zeros((1, 4)), {})
+    named = dict(zip(STEP_PART_NAMES, parts, strict=True))
+    assert spared_token_ms(model) == pytest.approx(named["token_ms"] + named["lora_token_ms"])
+    assert spared_token_ms(model.without_lora()) == pytest.approx(named["token_ms"])

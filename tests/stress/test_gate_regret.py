@@ -15,6 +15,7 @@ from hand_made import cost_model, estimate, geometric
 from lora_spec.config import load_tier
 from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.cost_model.step_parts import STEP_PART_NAMES
+from lora_spec.errors import ResultError
 from lora_spec.gate.fleet_verdicts import read_fleet
 from lora_spec.results import write_result
 from lora_spec.stress.mixes.payload import read_gate_regret
@@ -24,11 +25,12 @@ TIER = load_tier(Path(__file__).parents[2], "cpu")
 ALPHAS = {"good": 0.9, "fair": 0.5, "poor": 0.05, "bad": 0.0}
 RULES = {"num_adapters": [2, 3], "num_mixes": 2, "requests_per_adapter": 2}
 MODES = ("checkpoint_only", "measured")
+WEIGHTS = "0" * 64
 
 
 def _measured(name, alpha):
     truth = estimate(geometric(alpha), below=0.02, above=0.02, mode="measured").to_dict()
-    return {"adapter": name, "estimate": truth, "base_estimate": truth}
+    return {"adapter": name, "adapter_sha256": WEIGHTS, "estimate": truth, "base_estimate": truth}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def evidence(tmp_path_factory):
         write_verdict(folder, f"{name}.checkpoint_only", verdict_data(name, **guessed))
     table = cost_model()
     model = replace(table, context={**table.context, "parts": {"verify_per_token_ms": 3.5}})
-    guesses = [{"adapter": name, "estimate": _measured(name, 0.5)["estimate"]} for name in ALPHAS]
+    guesses = [_measured(name, 0.5) for name in ALPHAS]
     return Evidence(
         summaries=[_measured(name, alpha) for name, alpha in ALPHAS.items()],
         predictions=[{"context": {"mode": "checkpoint_only"}, "predictions": guesses}],
@@ -98,6 +100,13 @@ def test_measured_verdicts_are_near_the_oracle_and_what_nobody_knows_keeps_stand
     assert weights["regrets"] == standing["regrets"]
 
 
+def test_the_less_mixed_depths_spare_the_more_a_verdict_on_one_adapter_alone_costs(payload):
+    found = [item["mean"] for item in payload["by_saving"]]
+    assert [item["saving"] for item in payload["by_saving"]] == [0, 0.5, 0.75, 1]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == pytest.approx(_found(payload, "measured")["overall"]["mean"])
+
+
 def test_load_cells_are_of_all_measured_and_name_the_slow_ones(payload):
     cells = {(item["basis"], item["variant"]): item for item in payload["load_cells"]}
     assert cells["measured", "plain"]["num_below_off"] == cells["measured", "plain"]["num_below_standing"] == 0
@@ -119,3 +128,11 @@ def test_merged_weights_and_the_tax_come_with_the_parts_of_a_step(evidence, payl
     assert found["context"]["off_in_engine_taxes"] == pytest.approx([0.1, 0.1])
     assert found["context"]["not_evaluated"] == []
     assert "merged_own_pool" in [one["policy"] for one in found["contenders"]]
+
+
+def test_what_is_of_other_weights_or_was_not_decided_is_not_joined(evidence):
+    first, *others = evidence.summaries
+    with pytest.raises(ResultError, match=r"adapter 'good': the measured counts are of weights 1111"):
+        gate_regret(replace(evidence, summaries=[{**first, "adapter_sha256": "1" * 64}, *others]), **_asked())
+    with pytest.raises(ResultError, match=r"'new' was measured and has no verdict of mode checkpoint_only"):
+        gate_regret(replace(evidence, summaries=[{**first, "adapter": "new"}, *others]), **_asked())

@@ -196,7 +196,7 @@ def test_merged_engines_are_compared_once_a_step_without_lora_is_known():
 def test_no_contender_beats_the_oracle_and_the_one_told_the_truth_alone_in_the_batch_equals_it():
     made = make_contenders(_field(2), _knowledge(), gate_mode="checkpoint_only")
     mixes = _drawn(width=0.0)
-    found = regrets_of(made, mixes, NAMES, MODEL, batch_sizes=(1, 16), max_depth=3, seed=0)
+    found = regrets_of(made, mixes, NAMES, MODEL, batch_sizes=(1, 16), max_depth=3, token_ms=0.5, seed=0)
     assert found.shape == (len(made), 2, len(mixes))
     assert np.all(found >= -1e-9)
     told = [one.basis == "checkpoint_calib" for one in made]
@@ -209,7 +209,7 @@ def test_being_off_elsewhere_is_no_worse_than_the_oracle_of_an_engine_that_taxes
     mixes = _drawn(width=0.0)
     off = [one.policy for one in made].index("always_off")
     file_off = [one.variant for one in made].index("abstained off")
-    asked = {"batch_sizes": (16,), "max_depth": 3, "seed": 0}
+    asked = {"batch_sizes": (16,), "max_depth": 3, "token_ms": 0.5, "seed": 0}
     free = regrets_of(made, mixes, NAMES, MODEL, **asked)
     taxed = regrets_of(made, mixes, NAMES, MODEL, off_taxes={16: 0.25}, **asked)
     assert free[off] == pytest.approx(free[file_off])

@@ -1,12 +1,13 @@
 """Steps of one batch size whose requests draft differently deep, from the table of steps that all draft alike."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lora_spec.cost_model.model import CostModel
+from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.errors import ConfigError, ResultError
 
 Array = NDArray[np.float64]
@@ -22,8 +23,8 @@ class TableSteps:
         T(d_1..d_B) = T_m(B) - verify_per_token * sum_i (m - d_i),  m = max d_i
 
     The drafter runs m passes over all requests whatever their depths, as in vLLM. Mixed depths were not timed for the
-    table: the saving is the fitted part of :mod:`lora_spec.cost_model.parts`, and prompts and contexts are those that
-    the table was timed at.
+    table: the saving is a fitted part, of :mod:`lora_spec.cost_model.parts` where nothing else is known; prompts and
+    contexts are those that the table was timed at.
 
     Parameters
     ----------
@@ -46,8 +47,21 @@ class TableSteps:
             )
 
     @classmethod
-    def of(cls, cost_model: CostModel, batch_size: int, *, max_depth: int, draw: int | None = None) -> "TableSteps":
+    def of(
+        cls,
+        cost_model: CostModel,
+        batch_size: int,
+        *,
+        max_depth: int,
+        token_ms: float | None = None,
+        draw: int | None = None,
+    ) -> "TableSteps":
         """Return the steps at a batch size, by the estimates or by one bootstrap draw of the step times.
+
+        Parameters
+        ----------
+        token_ms
+            None takes the cost model's own, :func:`table_token_ms`.
 
         Raises
         ------
@@ -56,14 +70,12 @@ class TableSteps:
         ResultError
             It does not say what verifying a token takes.
         """
-        parts = cost_model.context.get("parts")
-        if not isinstance(parts, dict) or "verify_per_token_ms" not in parts:
-            raise ResultError("cost model: says nothing of the parts of a step; fit it again")
+        spared = table_token_ms(cost_model) if token_ms is None else token_ms
         times = []
         for depth in range(max_depth + 1):
             median, draws = cost_model.step_time_draws(depth, batch_size, num_draws=0 if draw is None else draw + 1)
             times.append(median if draw is None else draws[draw])
-        return cls(batch_size, np.array(times), parts["verify_per_token_ms"])
+        return cls(batch_size, np.array(times), spared)
 
     @property
     def max_depth(self) -> int:
@@ -116,3 +128,23 @@ class TableSteps:
     def adapter_load_ms(self, lora_rank: int) -> float:
         """Refuse: the table holds no loads."""
         raise ConfigError(f"rank {lora_rank}: the table of step times holds no adapter loads; fit the parts of a step")
+
+
+def table_token_ms(cost_model: CostModel) -> float:
+    """Return what verifying one more token of one request takes, by the parts that the table was pulled to.
+
+    Raises
+    ------
+    ResultError
+        The cost model does not hold them.
+    """
+    parts = cost_model.context.get("parts")
+    if not isinstance(parts, Mapping) or "verify_per_token_ms" not in parts:
+        raise ResultError("cost model: says nothing of the parts of a step; fit it again")
+    return float(parts["verify_per_token_ms"])
+
+
+def spared_token_ms(step_cost: StepCostModel) -> float:
+    """Return the same by parts that were fitted to steps of mixed depths, among others."""
+    both = {"num_prefill_tokens": 0, "num_context_tokens": 0}
+    return step_cost.step_ms([2, 2], **both) - step_cost.step_ms([2, 1], **both)

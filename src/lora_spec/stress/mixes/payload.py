@@ -27,6 +27,12 @@ class LoadSpread(Spread):
     batch_size: int
 
 
+class SavingSpread(Spread):
+    """The same of measured verdicts if mixed depths spared this share of the verification that was fitted."""
+
+    saving: float
+
+
 class ContenderPayload(TypedDict):
     """One policy with what it knows; ``regrets`` by load, then by mix, as listed in ``mixes``."""
 
@@ -86,6 +92,7 @@ class RegretContext(TypedDict):
     num_measured_adapters: int
     requests_per_adapter: int
     output_tokens: int
+    spared_token_ms: float
     off_in_engine_taxes: list[float] | None
     not_evaluated: list[NotEvaluated]
 
@@ -98,6 +105,7 @@ class GateRegretPayload(TypedDict):
     mixes: list[MixPayload]
     contenders: list[ContenderPayload]
     load_cells: list[LoadCellsPayload]
+    by_saving: list[SavingSpread]
 
 
 def read_gate_regret(path: Path, *, tier: str | None = None) -> Result:

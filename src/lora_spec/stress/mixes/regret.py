@@ -26,6 +26,7 @@ def regrets_of(
     *,
     batch_sizes: Sequence[int],
     max_depth: int,
+    token_ms: float,
     off_taxes: Mapping[int, float] | None = None,
     seed: int,
     threads: int = 1,
@@ -39,6 +40,8 @@ def regrets_of(
     ----------
     names
         Of the adapters that mixes are drawn from.
+    token_ms
+        What a token costs that one request of a step verifies: spared where it drafts less than the deepest.
     off_taxes
         By batch size, what being off in an engine that can draft costs; None where nobody has measured it: then it
         counts as nothing.
@@ -52,6 +55,7 @@ def regrets_of(
         cost_model,
         batch_sizes=batch_sizes,
         max_depth=max_depth,
+        token_ms=token_ms,
         off_taxes=off_taxes or {},
     )
     jobs = (delayed(one)(mix, seed=seed + place) for place, mix in enumerate(mixes))
@@ -66,6 +70,7 @@ def _regrets_at_loads(
     *,
     batch_sizes: Sequence[int],
     max_depth: int,
+    token_ms: float,
     off_taxes: Mapping[int, float],
     seed: int,
 ) -> Array:
@@ -73,7 +78,7 @@ def _regrets_at_loads(
     columns = []
     for size in batch_sizes:
         tax = off_taxes.get(size, 0.0)
-        steps = TableSteps.of(cost_model, size, max_depth=max_depth, draw=mix.draw).taxed(tax)
+        steps = TableSteps.of(cost_model, size, max_depth=max_depth, token_ms=token_ms, draw=mix.draw).taxed(tax)
         served = ServedMix([names[place] for place in mix.places], mix.lengths, mix.shares, steps, tax)
         in_engine = served.goodput(best_depths(served.lengths, served.shares, steps).tolist())
         best = max(in_engine, off_elsewhere(served))

@@ -33,12 +33,20 @@ def _payload():
         "num_measured_adapters": 12,
         "requests_per_adapter": 20,
         "output_tokens": 64,
+        "spared_token_ms": 4.0,
         "off_in_engine_taxes": None,
         "not_evaluated": [{"policy": "merged_own_pool", "reason": "not timed"}],
     }
     bars = {"max_mean_regret": 0.03, "max_p95_regret": 0.1, "max_tpot_loss": 0.02, "tpot_level": 0.95}
     mixes = [{"pattern": "uniform", "num_adapters": 8}]
-    return {"context": context, "bars": bars, "mixes": mixes, "contenders": [contender], "load_cells": []}
+    return {
+        "context": context,
+        "bars": bars,
+        "mixes": mixes,
+        "contenders": [contender],
+        "load_cells": [],
+        "by_saving": [],
+    }
 
 
 def test_the_table_has_one_row_over_all_loads_and_one_at_each():
