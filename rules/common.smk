@@ -63,6 +63,7 @@ FIGURES = {
     "fig4_predictor_scores": "predictor_scores",
     "fig4b_probe_curve": "probe_curve",
     "fig5_rank_disagreement": "rank_disagreement",
+    "fig5b_gate_regret": "gate_regret",
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
     "fig8_risk_coverage": "risk_coverage",
@@ -351,6 +352,12 @@ def transfer_reports():
     return [f"results/{RUN}/confirm/transfer.json"] if is_reported else []
 
 
+def step_cost():
+    """Return the fitted parts of a step where they were timed: shipped, or by a run that was asked to."""
+    is_there = (ROOT / RECORDS / "cost_parts.json").exists()
+    return ["results/{run}/step_cost.json"] if ADAPTERS and is_there else []
+
+
 def step_cost_reports():
     """Return the validation of the parts of a step where they are shipped; a fresh run times them when asked to."""
     is_there = (
@@ -375,8 +382,8 @@ def setup_in_words():
 
 
 def joined_tables():
-    """Return the tables that verdicts, estimates and step times are joined into; figures 1, 4 and 4b have sources of their own."""
-    apart = ("composability", "predictor_scores", "probe_curve")
+    """Return the tables that verdicts, estimates and step times are joined into; figures 1, 4, 4b and 5b have sources of their own."""
+    apart = ("composability", "predictor_scores", "probe_curve", "gate_regret")
     return [name for name in FIGURES.values() if name not in apart]
 
 
@@ -395,6 +402,18 @@ def comparison_settings():
     return {
         "gate": plain(TIER.gate),
         "domains": domains(),
+        "context": pair_names(),
+        "scored": scored_adapters(),
+        "setup": setup_in_words(),
+    }
+
+
+def gate_regret_settings():
+    """Return what holding policies against the oracle needs beside acceptance, verdicts and step times."""
+    return {
+        "gate": plain(TIER.gate),
+        "baselines": plain(TIER.baselines),
+        "traffic": json.loads(chosen(TIER.traffic, "patterns", "output_tokens")),
         "context": pair_names(),
         "scored": scored_adapters(),
         "setup": setup_in_words(),
@@ -511,6 +530,7 @@ def drawn_figures():
     shown["fig1_composability"] = bool(phase0_observations())
     shown["fig4_predictor_scores"] = can_compare_predictors()
     shown["fig4b_probe_curve"] = has_probe_curve()
+    shown["fig5b_gate_regret"] = can_compare_predictors()
     return tuple(name for name, is_shown in shown.items() if is_shown)
 
 

@@ -378,6 +378,7 @@ rule policy:
         ),
         measured="results/{run}/measured.json",
         cost_model="results/{run}/cost_model.json",
+        step_cost=step_cost(),
     output:
         policy="results/{run}/policy/policy.json",
         pools="results/{run}/policy/pools.json",
@@ -406,12 +407,55 @@ rule policy:
         gate=as_json(TIER.gate),
         serving=served_flags(),
         adapters=named_dirs(ADAPTERS),
+        step_cost=lambda wildcards, input: flag("--step-cost", input.step_cost),
     message:
         "Writing the fleet's policy"
     shell:
         "{params.python:q} scripts/write_policy.py --verdicts {input.verdicts:q} --measured {input.measured:q}"
         " --cost-model {input.cost_model:q} --gate {params.gate:q} --adapters {params.adapters:q} {params.serving:q}"
+        " {params.step_cost:q}"
         " --tier {params.tier:q} --output-dir results/{wildcards.run}/policy > {log:q} 2>&1"
+
+
+rule gate_regret:
+    """Hold every policy against the oracle over mixes of adapters, and verdicts against off and standing at every load."""
+    input:
+        measured="results/{run}/measured.json",
+        predictions=predictions_by_mode(),
+        cost_model="results/{run}/cost_model.json",
+        calibration=calibration_records() if has_probed_verdicts() else [],
+        step_cost=step_cost(),
+        verdicts=expand(
+            "results/{run}/verdicts/{adapter}.{mode}.json",
+            adapter=ADAPTERS,
+            mode=MODES,
+            allow_missing=True,
+        ),
+    output:
+        result="results/{run}/gate_regret.json",
+        table="results/{run}/tables/gate_regret.csv",
+    log:
+        "logs/{run}/gate_regret.log",
+    benchmark:
+        "results/{run}/benchmarks/gate_regret.tsv"
+    threads: 2
+    resources:
+        mem_mb=1000,
+        runtime=15,
+    params:
+        tier=TIER.name,
+        python=analysis_python(),
+        code=code("gate_regret"),
+        settings=as_json(gate_regret_settings()),
+        calibration=lambda wildcards, input: flag("--calibration", input.calibration),
+        step_cost=lambda wildcards, input: flag("--step-cost", input.step_cost),
+    message:
+        "Holding policies against the oracle"
+    shell:
+        "{params.python:q} scripts/gate_regret.py --measured {input.measured:q} --predictions {input.predictions:q}"
+        " --cost-model {input.cost_model:q} --verdicts {input.verdicts:q} {params.calibration:q} {params.step_cost:q}"
+        " --settings {params.settings:q} --threads {threads} --tier {params.tier:q}"
+        " --output {output.result:q} --figure-table {output.table:q} > {log:q} 2>&1"
 
 
 rule verdicts:

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -14,6 +15,8 @@ from hand_made import cost_model
 from lora_spec.cli.main import main
 from lora_spec.cli.policy_folder import profile_path
 from lora_spec.config import load_tier
+from lora_spec.cost_model.step_model import StepCostModel
+from lora_spec.cost_model.step_parts import STEP_PART_NAMES
 from lora_spec.gate import gate_settings
 from lora_spec.policy.policy_file import parse_policy
 from lora_spec.results import write_result
@@ -141,6 +144,26 @@ def test_synthetic_inputs_need_permission_and_mark_what_they_make(policy, inputs
     assert code == 0, err
     assert json.loads((inputs / "out" / "policy.json").read_text())["evidence"] == "synthetic-smoke"
     assert 'class="watermark"' in (inputs / "out" / "fleet.html").read_text()
+
+
+def _write_step_cost(path, **engine):
+    parts = np.array(
+        [80.0 if name == "step_ms" else 4.0 if name == "idle_draft_ms" else 0.0 for name in STEP_PART_NAMES]
+    )
+    fitted = StepCostModel(parts, parts[None], np.zeros(4), np.zeros((1, 4)), {"engine": engine})
+    told = {"kind": "step_cost", "evidence": "measured", "tier": "mini", "provenance": {}}
+    write_result(path, payload=fitted.to_dict(), **told)
+    return path
+
+
+def test_the_parts_of_a_step_say_what_being_off_in_the_engine_costs(policy, inputs):
+    _, without, _ = policy("--json")
+    assert json.loads(without)["off"]["in_engine_tax"] is None
+    code, out, err = policy("--json", step_cost=_write_step_cost(inputs / "parts.json"))
+    assert code == 0, err
+    tax = json.loads(out)["off"]["in_engine_tax"]
+    assert (tax["estimate"], tax["lower"], tax["upper"]) == pytest.approx((0.05, 0.05, 0.05))
+    assert "this tax is 0.05" in (inputs / "out" / "fleet.html").read_text()
 
 
 def test_ranks_come_from_the_adapters_that_lie_here(policy, inputs):

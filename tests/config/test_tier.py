@@ -193,6 +193,7 @@ def _set(path: str, value: object):
         ("phase1_measurement", "step_time.batch_sizes", [1, 64], r"batch_sizes \[64\] exceed .*max_num_seqs 16"),
         ("phase1_measurement", "step_time.num_context_tokens", 500, r"step_time takes a request to 560 tokens"),
         ("models", "engine.max_model_len", 41, r"max_tokens 40 leaves no room .*max_model_len 41"),
+        ("baselines", "mixes.patterns", ["waves"], "names pattern 'waves', which traffic.yaml does not have"),
     ],
 )
 def test_files_that_contradict_each_other_are_refused(root, edit, name, path, value, message):

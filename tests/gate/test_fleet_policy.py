@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lora_spec.cost_model import CostModel
 from lora_spec.errors import ConfigError
 from lora_spec.gate.fleet_policy import depths_of, fleet_policy
+from lora_spec.gate.fleet_verdicts import LoadDepth
 from lora_spec.policy.policy_file import parse_policy
 from lora_spec.results import result_bytes
 
@@ -138,3 +139,15 @@ def test_the_engines_reader_takes_every_policy_and_reads_the_depths_that_were_me
         expected = depths_of(verdict, sizes, standing=standing, abstained=abstained)
         assert policy.depths_of(verdict.name) == tuple(expected)
     assert policy.depths_of(None) == (standing,) * len(sizes)
+
+
+def test_a_load_without_a_certificate_goes_by_the_verdicts_estimates_where_asked_to():
+    """The depth of the largest speedup there, the deepest of equals, and never deeper than at an emptier load."""
+    table = {0: 1.0, 1: 1.1, 2: 1.1, 3: 1.3}
+    speedups = {k: (value, value - 0.5, value + 0.5) for k, value in table.items()}
+    loads = (LoadDepth(1, "amber", 2, speedups), LoadDepth(16, "abstain", None, speedups))
+    verdict = dataclasses.replace(made("a", (2, None), action="amber"), by_load=loads)
+    asked = {"standing": 3, "abstained": "off"}
+    assert depths_of(verdict, [1, 16], **asked) == [2, 0]
+    assert depths_of(verdict, [1, 16], **asked, is_load_estimated=True) == [2, 2]
+    assert depths_of(made("b", (None, None), action="abstain"), [1, 16], **asked, is_load_estimated=True) == [0, 0]

@@ -67,6 +67,21 @@ def test_a_load_whose_depth_contradicts_its_action_is_refused(tmp_path, depth):
         read_fleet([write_verdict(tmp_path, "a", data)])
 
 
+def test_a_depth_without_its_speedup_is_refused(tmp_path):
+    data = verdict_data("a", 0.9)
+    load = data["speedup"]["context"]["by_load"][0]
+    del load["speedup_by_depth"][str(load["num_speculative_tokens"])]
+    with pytest.raises(ResultError, match=r"batch size 1: no speedup at the chosen depth 3; diagnose again"):
+        read_fleet([write_verdict(tmp_path, "a", data)])
+
+
+@pytest.mark.parametrize(("action", "depth"), [("red", 3), ("green", None), ("green", 0), ("abstain", 3)])
+def test_a_verdict_whose_depth_contradicts_its_action_is_refused(tmp_path, action, depth):
+    data = verdict_data("a", 0.9) | {"action": action, "num_speculative_tokens": depth}
+    with pytest.raises(ResultError, match=f"action {action} does not fit depth {depth}; diagnose again"):
+        read_fleet([write_verdict(tmp_path, "a", data)])
+
+
 def test_synthetic_verdicts_need_permission(tmp_path):
     data = verdict_data("a", 0.5)
     data["reasons"].append({"code": "R_SYNTHETIC_SMOKE", "message": "made up"})

@@ -1,15 +1,19 @@
 import json
 import shlex
 import subprocess
+from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 from fleets import POLICY, made
 from hand_made import SETTINGS, cost_model
 
-from lora_spec.errors import ResultError
+from lora_spec.cost_model.step_model import StepCostModel
+from lora_spec.cost_model.step_parts import STEP_PART_NAMES
+from lora_spec.errors import ConfigError
 from lora_spec.gate.fleet_policy import fleet_policy
 from lora_spec.gate.pool_plan import pool_plan, pool_script
-from lora_spec.gate.pools import TAX_KEY, off_in_engine_tax, plan_pools, pool_of
+from lora_spec.gate.pools import check_same_engine, off_in_engine_tax, plan_pools, pool_of
 from lora_spec.gate.serve_commands import Serving
 
 HOSTILE = [
@@ -32,14 +36,15 @@ HOSTILE = [
 ]
 
 
-def _plan(verdicts, *, model=None, paths=None, is_merged=True, **serving):
+def _plan(verdicts, *, model=None, paths=None, is_merged=True, off_tax=None, **serving):
     model = model or cost_model()
     payload = fleet_policy(verdicts, model, settings=SETTINGS, policy=POLICY)
     pools = plan_pools(verdicts, payload, settings=SETTINGS, is_hot_adapter_merged=is_merged)
     paths = paths or {v.name: f"adapters/{v.name}" for v in verdicts}
     how = {"target": "target", "drafter": "drafter", "policy_path": "policy.json", "merged_dir": "merged"}
     how |= {"max_lora_rank": 8, "engine": {}} | serving
-    return pools, pool_plan(pools, payload, model, settings=SETTINGS, serving=Serving(adapter_paths=paths, **how))
+    served = Serving(adapter_paths=paths, **how)
+    return pools, pool_plan(pools, payload, settings=SETTINGS, serving=served, off_tax=off_tax)
 
 
 def _flag(command, name):
@@ -115,17 +120,28 @@ def test_off_in_this_engine_is_told_from_off_in_another_pool():
     assert plan["off"] == {"in_engine": ["r", "hot"], "in_another_pool": ["r", "hot"], "in_engine_tax": None}
 
 
-def test_the_tax_is_what_the_cost_model_measured():
-    taxed = cost_model()
-    taxed.context[TAX_KEY] = tax = {"estimate": 0.04, "lower": 0.02, "upper": 0.06, "level": 0.95}
-    try:
-        _, plan = _plan([made("r", (0, 0))], model=taxed)
-        assert plan["off"]["in_engine_tax"] == tax
-        taxed.context[TAX_KEY] = "much"
-        with pytest.raises(ResultError, match="off_in_engine_tax"):
-            off_in_engine_tax(taxed)
-    finally:
-        del taxed.context[TAX_KEY]
+def _step_cost(engine=None, **parts):
+    """Return parts of a step that are known exactly; those not named take no time."""
+    parts_ms = np.array([float(parts.get(name, 0)) for name in STEP_PART_NAMES])
+    draws, loads = np.repeat(parts_ms[None], 3, axis=0), np.zeros(4)
+    return StepCostModel(parts_ms, draws, loads, np.zeros((3, 4)), {"engine": engine or {}})
+
+
+def test_the_tax_is_the_idle_pass_of_the_drafter_over_the_step_without_one():
+    parts = _step_cost(step_ms=80, token_ms=4, context_token_ms=0.01, idle_draft_ms=6, idle_draft_token_ms=1)
+    tax = off_in_engine_tax(parts, batch_size=4, num_context_tokens=100)
+    assert tax.estimate == pytest.approx((6 + 4) / (80 + 4 * 4 + 0.01 * 400))
+    assert tax.lower == tax.upper == pytest.approx(tax.estimate)
+    assert _plan([made("r", (0, 0))], off_tax=tax)[1]["off"]["in_engine_tax"] == asdict(tax)
+
+
+def test_parts_of_another_pair_say_nothing_of_this_one():
+    table = cost_model()
+    named = replace(table, context={**table.context, "engine": {"target": "t", "drafter": "d"}})
+    check_same_engine(_step_cost({"target": "t", "drafter": "d"}), named)
+    check_same_engine(_step_cost(), named)
+    with pytest.raises(ConfigError, match="timed with drafter e, the cost model with d"):
+        check_same_engine(_step_cost({"target": "t", "drafter": "e"}), named)
 
 
 @pytest.fixture

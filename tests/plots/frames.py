@@ -389,3 +389,35 @@ def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFra
         for i, (name, length) in enumerate(zip(adapter_names(num_adapters), lengths, strict=True))
     ]
     return _context(pd.DataFrame(rows), evidence)
+
+
+def gate_regret(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
+    """Return regrets of five policies, over two loads and at each; verdicts lose least."""
+    policies = [
+        ("always_off", "nothing", "plain", False, 0.06),
+        ("always_standing_k", "nothing", "plain", False, 0.3),
+        ("direct_probe", "probe of 4 prompts", "plain", False, 0.02),
+        ("verdicts", "checkpoint_only", "plain", True, 0.2),
+        ("verdicts", "measured", "live rule", True, 0.013),
+        ("verdicts", "measured", "plain", True, 0.012),
+    ]
+    rows = [
+        {
+            "policy": policy,
+            "basis": basis,
+            "variant": variant,
+            "is_ours": is_ours,
+            "load_batch_size": load,
+            "mean": mean * factor,
+            **{f"p{share}": mean * factor * share / 50 for share in (5, 25, 50, 75, 95)},
+            "num_mixes": 12,
+            "num_adapters": num_adapters,
+            "num_speculative_tokens": 3,
+            "max_mean_regret": 0.03,
+            "max_p95_regret": 0.1,
+        }
+        for policy, basis, variant, is_ours, mean in policies
+        for load, factor in ((None, 1.0), (1, 0.5), (16, 1.5))
+    ]
+    frame = pd.DataFrame(rows).astype({"load_batch_size": "Int64"})
+    return _context(frame, evidence).assign(interval_level=None)

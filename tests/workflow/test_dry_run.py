@@ -56,6 +56,8 @@ def test_predictors_are_compared_and_drawn_where_there_are_domains_enough(snakem
     done = snakemake("--dry-run", "--config", f"tier={tier}", "measurements=shipped")
     assert job_counts(done).get("compare_predictors", 0) == int(is_compared)
     assert ("fig4_predictor_scores" in done.stdout) == is_compared
+    assert job_counts(done).get("gate_regret", 0) == int(is_compared)
+    assert ("fig5b_gate_regret" in done.stdout) == is_compared
 
 
 @pytest.mark.parametrize("num_missing", [0, 1])

@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "verdicts", nargs="+", type=given_path, metavar="VERDICTS", help="verdict files (.json, .jsonl) or folders"
     )
     parser.add_argument("--cost-model", type=given_path, required=True, metavar="F", help="that of the verdicts")
+    parser.add_argument(
+        "--step-cost", type=given_path, metavar="F", help="fitted parts of a step: they tell what being off costs"
+    )
     parser.add_argument("--gate", type=given_path, required=True, metavar="F", help="gate.yaml")
     parser.add_argument("--target", required=True, metavar="MODEL", help="model that vLLM serves: folder or repository")
     parser.add_argument("--drafter", required=True, metavar="MODEL", help="its draft model")
@@ -45,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from lora_spec.cli.policy_folder import FleetInputs, write_policy_folder
     from lora_spec.cost_model.payload import read_cost_model_result
+    from lora_spec.cost_model.step_payload import read_step_cost_result
     from lora_spec.gate.fleet_verdicts import read_fleet
     from lora_spec.provenance import collect_provenance
 
@@ -61,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         adapter_paths=paths,
         provenance=collect_provenance(config=_flags(args), seed=None, command=["lora-spec", "policy"]),
         summaries=_summaries(args.measured),
+        step_cost=args.step_cost and read_step_cost_result(args.step_cost, evidence=evidence),
         max_loras=args.max_loras,
         max_lora_rank=args.max_lora_rank or _largest_rank(paths.values()),
     )
@@ -136,7 +141,7 @@ def _largest_rank(paths: "Sequence[str] | Any") -> int | None:
 
 def _flags(args: argparse.Namespace) -> dict[str, Any]:
     """Return what was asked, without where files lie on this machine."""
-    files = ("cost_model", "gate", "measured")
+    files = ("cost_model", "step_cost", "gate", "measured")
     return {
         **{key: getattr(args, key) and getattr(args, key).name for key in files},
         **{key: getattr(args, key) for key in ("mode", "max_loras", "max_lora_rank", "allow_smoke")},

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.cost_model.model import CostModel
+from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.errors import LoraSpecError, PolicyError
 from lora_spec.gate.fleet_policy import fleet_policy
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.pool_plan import pool_plan, pool_script
-from lora_spec.gate.pools import headline_index, plan_pools
+from lora_spec.gate.pools import check_same_engine, headline_index, off_in_engine_tax, plan_pools
 from lora_spec.gate.serve_commands import Serving
 from lora_spec.gate.settings import gate_settings
 from lora_spec.gate.speculation_profile import speculation_profile
 from lora_spec.plots.fleet_page import Fleet, fleet_page
 from lora_spec.policy import policy_file
-from lora_spec.records import Evidence
+from lora_spec.records import Evidence, Interval
 from lora_spec.results import Result, json_bytes, result_bytes, write_all_atomically
 from lora_spec.typed import AdapterName, check_type
 
@@ -41,6 +42,8 @@ class FleetInputs:
         Where servers find each adapter.
     max_lora_rank
         None takes the rank that step times were measured at.
+    step_cost
+        The fitted parts of a step, which tell what being off in an engine that can draft costs; None: nobody knows.
     """
 
     verdicts: Sequence[FleetVerdict]
@@ -53,6 +56,7 @@ class FleetInputs:
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     max_loras: int | None = None
     max_lora_rank: int | None = None
+    step_cost: Result | None = None
 
 
 def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
@@ -71,13 +75,14 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
     pools = plan_pools(
         inputs.verdicts, payload, settings=settings, is_hot_adapter_merged=rules["is_hot_adapter_merged"]
     )
-    plan = pool_plan(pools, payload, model, settings=settings, serving=_serving(inputs, model, folder))
+    headline = payload["loads"][headline_index(payload, settings)]["max_batch_size"]
+    tax = _off_tax(inputs, model, headline)
+    plan = pool_plan(pools, payload, settings=settings, serving=_serving(inputs, model, folder), off_tax=tax)
     evidence = _evidence(inputs)
     common = {"evidence": evidence, "tier": inputs.cost_model.tier, "provenance": inputs.provenance}
     policy = result_bytes(kind="policy", payload=payload, **common)
     _check_readable(policy, payload)
-    headline = payload["loads"][headline_index(payload, settings)]["max_batch_size"]
-    fleet = Fleet(inputs.verdicts, payload, pools, model, settings, headline, inputs.cost_model.tier, evidence)
+    fleet = Fleet(inputs.verdicts, payload, pools, model, settings, headline, inputs.cost_model.tier, evidence, tax)
     write_all_atomically(
         {
             **_profiles(inputs, model, folder, evidence),
@@ -99,8 +104,18 @@ def profile_path(folder: Path, name: str) -> Path:
     return folder / PROFILES / f"{name}.speculation_profile.json"
 
 
+def _off_tax(inputs: FleetInputs, model: CostModel, batch_size: int) -> Interval | None:
+    if inputs.step_cost is None:
+        return None
+    step_cost = StepCostModel.from_dict(inputs.step_cost.payload)
+    check_same_engine(step_cost, model)
+    context = inputs.gate["headline_load"]["num_context_tokens"]
+    return off_in_engine_tax(step_cost, batch_size=batch_size, num_context_tokens=context)
+
+
 def _evidence(inputs: FleetInputs) -> Evidence:
-    classes = {inputs.cost_model.evidence, *(verdict.evidence for verdict in inputs.verdicts)}
+    results = [inputs.cost_model, *([] if inputs.step_cost is None else [inputs.step_cost])]
+    classes = {item.evidence for item in (*results, *inputs.verdicts)}
     return "measured" if classes == {"measured"} else "synthetic-smoke"
 
 

@@ -5,9 +5,11 @@ from typing_extensions import TypedDict
 from lora_spec.config.adapter_families import FamilyKind
 from lora_spec.config.adapter_pool import Adapter
 from lora_spec.config.base_profile import BaseProfileConfig
+from lora_spec.config.baselines import BaselinesConfig
 from lora_spec.config.fields import PositiveCount, Seed, Text
 from lora_spec.config.gate import GateConfig
 from lora_spec.config.models import DistillationConfig, ShippedLayersSource
+from lora_spec.config.traffic import Pattern
 from lora_spec.typed import AdapterName
 
 
@@ -62,6 +64,24 @@ class UnseenFamiliesSettings(PredictorSettings):
 
     scored: list[AdapterName]
     families: dict[AdapterName, dict[FamilyKind, Text]]
+
+
+class MixTraffic(TypedDict):
+    """What mixes take from ``traffic.yaml``: how popular adapters are, and how long answers."""
+
+    patterns: list[Pattern]
+    output_tokens: PositiveCount
+
+
+class GateRegretSettings(TypedDict):
+    """How policies are held against the oracle over mixes; ``scored`` names the adapters that mixes are drawn from."""
+
+    gate: GateConfig
+    baselines: BaselinesConfig
+    traffic: MixTraffic
+    context: PairNames
+    scored: list[AdapterName]
+    setup: Text
 
 
 class DrafterSettings(TypedDict):

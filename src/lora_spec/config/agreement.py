@@ -187,6 +187,15 @@ def _check_domains(tier: "Tier") -> str | None:
     return None
 
 
+def _check_mixes(tier: "Tier") -> str | None:
+    unknown = sorted(set(tier.baselines.mixes.patterns) - {pattern.name for pattern in tier.traffic.patterns})
+    if unknown:
+        return (
+            f"baselines.yaml mixes names pattern {unknown[0]!r}, which traffic.yaml does not have; name one of its own"
+        )
+    return None
+
+
 _CHECKS = (
     _check_name,
     _check_domains,
@@ -200,4 +209,5 @@ _CHECKS = (
     _check_phase0_adapters,
     _check_ranks,
     _check_prompt_hashes,
+    _check_mixes,
 )

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from lora_spec.config.fields import ConfigModel, Flag, Fraction, OpenFraction, PositiveCount, Text
+from lora_spec.config.fields import ConfigModel, Flag, Fraction, OpenFraction, PositiveCount, Seed, Text
 
 
 class _Baseline(ConfigModel):
@@ -61,10 +61,35 @@ Baseline = Annotated[
 ]
 
 
+class MixesConfig(ConfigModel):
+    """The mixes of adapters over which policies are compared by the measured table, and the bars for the gate's own."""
+
+    patterns: tuple[Text, ...] = Field(
+        min_length=1, description="Names of patterns of traffic.yaml: they say how popular each adapter of a mix is."
+    )
+    num_adapters: tuple[PositiveCount, ...] = Field(
+        min_length=1, description="Adapters of a mix, one size after another."
+    )
+    num_mixes: PositiveCount = Field(le=10_000, description="Mixes drawn for each pattern and size.")
+    requests_per_adapter: PositiveCount = Field(
+        description="Requests, in the mean over a mix's adapters, that a policy which learns is judged over, from its "
+        "first step on; their length is output_tokens of traffic.yaml."
+    )
+    max_mean_regret: Fraction = Field(description="Bar for the mean share of the oracle's goodput that is lost.")
+    max_p95_regret: Fraction = Field(description="Bar for its 95th percentile over mixes and loads.")
+    max_tpot_loss: Fraction = Field(
+        description="No adapter at any load may be slower than this, against off or the standing depth, with its whole "
+        "interval."
+    )
+    tpot_level: OpenFraction = Field(description="Level of that interval.")
+    seed: Seed = Field(description="Seed of mixes, of what is true in them, and of policies that try things out.")
+
+
 class BaselinesConfig(ConfigModel):
     """The whole of ``baselines.yaml``."""
 
     baselines: tuple[Baseline, ...] = Field(min_length=1, description="The registry, one entry per policy.")
+    mixes: MixesConfig = Field(description="What the registry is compared on, and the bars for verdicts.")
 
     @model_validator(mode="after")
     def _is_complete(self) -> "BaselinesConfig":

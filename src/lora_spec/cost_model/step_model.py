@@ -97,6 +97,29 @@ class StepCostModel:
         counts = np.array(self._counts(depths, num_prefill_tokens, num_context_tokens), dtype=np.float64)
         return percentile_interval(float(counts @ self.parts_ms), self.part_draws_ms @ counts, level)
 
+    def excess_over(
+        self,
+        other: "StepCostModel",
+        depths: Sequence[int],
+        *,
+        num_context_tokens: int,
+        level: float = DEFAULT_TIME_LEVEL,
+    ) -> Interval:
+        """Return by which share a decode step lasts longer than in another engine of the same fit, on the same draws.
+
+        Raises
+        ------
+        ConfigError
+            The other is of another fit, or one of the two knows no such step.
+        """
+        if other.part_draws_ms is not self.part_draws_ms:
+            raise ConfigError("engines of two fits share no draws; compare engines of one, as without_drafter() gives")
+        here, there = (
+            np.array(engine._counts(depths, 0, num_context_tokens), dtype=np.float64) for engine in (self, other)
+        )
+        estimate = float(here @ self.parts_ms) / float(there @ self.parts_ms) - 1
+        return percentile_interval(estimate, (self.part_draws_ms @ here) / (self.part_draws_ms @ there) - 1, level)
+
     def _counts(self, depths: Sequence[int], num_prefill_tokens: int, num_context_tokens: int) -> tuple[float, ...]:
         is_possible = (depths or num_prefill_tokens) and min(num_prefill_tokens, num_context_tokens, *depths) >= 0
         if not is_possible or (not self.has_drafter and any(depths)):

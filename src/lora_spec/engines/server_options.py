@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lora_spec.engines.speculation import depth_scheduler, draft_model_config
 from lora_spec.engines.vllm_environment import vllm_environment
 from lora_spec.errors import EngineError
+from lora_spec.vllm_words import depth_scheduler, draft_model_config
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class ServerOptions:
         Memory of the key-value cache, GiB (CPU only).
     max_num_batched_tokens, num_cache_blocks
         Tokens of one step, and blocks of the cache in place of those that its memory holds; None leaves both to vLLM.
+    structured_outputs
+        vLLM's ``--structured-outputs-config``; None leaves it to vLLM.
     """
 
     target: Path
@@ -52,6 +54,7 @@ class ServerOptions:
     kv_cache_gib: int = 1
     max_num_batched_tokens: int | None = None
     num_cache_blocks: int | None = None
+    structured_outputs: Mapping[str, str | bool] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -80,6 +83,7 @@ def server_command(options: ServerOptions, *, port: int) -> list[str]:
     for flag, value in (
         ("--max-num-batched-tokens", options.max_num_batched_tokens),
         ("--num-gpu-blocks-override", options.num_cache_blocks),
+        ("--structured-outputs-config", options.structured_outputs and json.dumps(dict(options.structured_outputs))),
     ):
         words += [] if value is None else [flag, str(value)]
     words += _lora_words(options)

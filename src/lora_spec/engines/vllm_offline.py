@@ -14,11 +14,11 @@ from lora_spec.engines.base import (
     GenerationRequest,
     PrefillTiming,
 )
-from lora_spec.engines.speculation import depth_scheduler, draft_model_config
 from lora_spec.engines.vllm_environment import import_vllm, usable_cores
 from lora_spec.engines.vllm_requests import completion_of, endless
 from lora_spec.engines.vllm_steps import StepTimer, skip_drafter_at_depth_zero
 from lora_spec.errors import EngineError
+from lora_spec.vllm_words import depth_scheduler, draft_model_config
 
 _COUNTER_PREFIX = "vllm:spec_decode_"
 

@@ -5,7 +5,9 @@ on an adapter:
 
 - green, amber, red: at each load what the verdict says there; red is depth 0.
 - a load at which such a verdict abstains keeps the standing depth, but no more than any emptier load was given: what a
-  draft gains does not grow with the crowd.
+  draft gains does not grow with the crowd. Asked for otherwise, it takes the depth of the largest speedup that the
+  verdict's own estimates give there, up to the same: certificates are for the headline load alone, and what an adapter
+  accepts does not depend on the load.
 - abstain: the standing depth at every load, or 0, as ``policy.abstained`` of gate.yaml says.
 - the base model, and adapters that nobody has judged: the standing depth at every load.
 """
@@ -16,13 +18,18 @@ from typing import Any
 from lora_spec.cost_model.model import CostModel
 from lora_spec.errors import ConfigError
 from lora_spec.gate.applicability import check_same_pair
-from lora_spec.gate.fleet_verdicts import FleetVerdict
+from lora_spec.gate.fleet_verdicts import FleetVerdict, LoadDepth
 from lora_spec.gate.settings import GateSettings
 from lora_spec.printing import printable
 
 
 def fleet_policy(
-    verdicts: Sequence[FleetVerdict], cost_model: CostModel, *, settings: GateSettings, policy: Mapping[str, Any]
+    verdicts: Sequence[FleetVerdict],
+    cost_model: CostModel,
+    *,
+    settings: GateSettings,
+    policy: Mapping[str, Any],
+    is_load_estimated: bool = False,
 ) -> dict[str, Any]:
     """Return the payload of ``policy.json``.
 
@@ -32,6 +39,8 @@ def fleet_policy(
         The one that the verdicts rest on.
     policy
         Block ``policy`` of ``gate.yaml``.
+    is_load_estimated
+        Whether a load at which a committed verdict abstains goes by the verdict's estimates.
 
     Raises
     ------
@@ -52,7 +61,12 @@ def fleet_policy(
             for size in sizes
         ],
         "default": [standing] * len(sizes),
-        "adapters": {v.name: depths_of(v, sizes, standing=standing, abstained=policy["abstained"]) for v in verdicts},
+        "adapters": {
+            v.name: depths_of(
+                v, sizes, standing=standing, abstained=policy["abstained"], is_load_estimated=is_load_estimated
+            )
+            for v in verdicts
+        },
         "live": policy["live"],
     }
 
@@ -68,18 +82,29 @@ def policy_batch_sizes(cost_model: CostModel, settings: GateSettings) -> list[in
     return whole
 
 
-def depths_of(verdict: FleetVerdict, sizes: Sequence[int], *, standing: int, abstained: str) -> list[int]:
+def depths_of(
+    verdict: FleetVerdict, sizes: Sequence[int], *, standing: int, abstained: str, is_load_estimated: bool = False
+) -> list[int]:
     """Return an adapter's depth at every load; see the module for the rules."""
     unknown = standing if abstained == "standing" else 0
     if verdict.action == "abstain":
         return [unknown] * len(sizes)
-    told = {load.batch_size: load.num_speculative_tokens for load in verdict.by_load}
-    depths, ceiling = [], standing
+    told = {load.batch_size: load for load in verdict.by_load}
+    depths: list[int] = []
+    ceiling = standing
     for size in sizes:
-        depth = told[size]
+        depth = told[size].num_speculative_tokens
+        if depth is None and is_load_estimated:
+            depth = _fastest(told[size], ceiling)
         depths.append(min(unknown, ceiling) if depth is None else depth)
         ceiling = ceiling if depth is None else min(ceiling, depth)
     return depths
+
+
+def _fastest(load: LoadDepth, ceiling: int) -> int | None:
+    """Return the depth of the largest estimated speedup up to a ceiling, the deepest of equals; None without any."""
+    estimates = {depth: found[0] for depth, found in load.speedups.items() if depth <= ceiling}
+    return max(estimates, key=lambda depth: (estimates[depth], depth), default=None)
 
 
 def check_fits(verdict: FleetVerdict, cost_model: CostModel, settings: GateSettings, sizes: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from lora_spec.errors import EvidenceError, ResultError
-from lora_spec.gate.verdict_payload import LoadVerdict, Open, ReasonPayload
+from lora_spec.gate.verdict_payload import LoadVerdict, Open, ReasonPayload, check_depths
 from lora_spec.printing import printable
 from lora_spec.records import Action, DrafterAction, Evidence, Interval, Mode
 from lora_spec.regular_file import read_regular_file
@@ -162,8 +162,7 @@ def _verdict(data: Any, path: Path, where: str) -> FleetVerdict:
         )
     checked = check_type(_Verdict, data, where)
     speedup, depth = checked["speedup"], checked["num_speculative_tokens"]
-    if (checked["action"] == "abstain") != (depth is None) or (depth is not None and speedup is None):
-        raise ResultError(f"{where}: action {checked['action']} does not fit depth {depth}; diagnose again")
+    check_depths(checked, where, remedy="diagnose again")
     context = {} if speedup is None else speedup["context"]
     with naming(path):
         return FleetVerdict(
@@ -181,14 +180,11 @@ def _verdict(data: Any, path: Path, where: str) -> FleetVerdict:
 
 
 def _load_depth(load: Mapping[str, Any]) -> LoadDepth:
-    action, depth = load["action"], load["num_speculative_tokens"]
-    if (action == "abstain") != (depth is None) or (action == "red") != (depth == 0) or (depth or 0) < 0:
-        raise ResultError(f"action {action} does not fit depth {depth} at batch size {load['batch_size']:g}")
     speedups = {
         int(depth): (found["estimate"], found["lower"], found["upper"])
         for depth, found in load["speedup_by_depth"].items()
     }
-    return LoadDepth(load["batch_size"], action, depth, speedups)
+    return LoadDepth(load["batch_size"], load["action"], load["num_speculative_tokens"], speedups)
 
 
 def _evidence_of(data: Mapping[str, Any], context: Mapping[str, Any]) -> Evidence:

@@ -10,7 +10,7 @@ from lora_spec.errors import EvidenceError, ResultError
 from lora_spec.evaluation.selective import Certificate, RiskPoint
 from lora_spec.gate.certification import AbstentionRule
 from lora_spec.gate.effect_gate import Answer, EffectRule
-from lora_spec.gate.verdict_payload import LoadVerdict, Open, ReasonPayload
+from lora_spec.gate.verdict_payload import LoadVerdict, Open, ReasonPayload, check_depths
 from lora_spec.records import Action, DrafterAction, Evidence, Interval, Mode
 from lora_spec.results import Result, naming, read_json
 from lora_spec.typed import AdapterName, check_type, read_typed_result
@@ -149,14 +149,9 @@ def read_verdict(path: Path, *, tier: str) -> dict[str, Any]:
         raise EvidenceError(f"{path}: evidence is {provenance['evidence']!r}, needed is measured; run decide again")
     if provenance["tier"] != tier:
         raise ResultError(f"{path}: verdict of tier {provenance['tier']!r} where {tier!r} is joined; run decide again")
-    depth, speedup = verdict["num_speculative_tokens"], verdict["speedup"]
-    if (verdict["action"] == "abstain") != (depth is None) or (depth is not None and speedup is None):
-        raise ResultError(f"{path}: action {verdict['action']} does not fit depth {depth}; run decide again")
+    check_depths(verdict, str(path), remedy="run decide again")
+    speedup = verdict["speedup"]
     if speedup is not None:
         with naming(path):
             Interval(speedup["estimate"], speedup["lower"], speedup["upper"], speedup["level"])
-    for load in (speedup or {"context": {"by_load": []}})["context"]["by_load"]:
-        chosen = load["num_speculative_tokens"]
-        if chosen is not None and str(chosen) not in load["speedup_by_depth"]:
-            raise ResultError(f"{path}: no speedup at the depth {chosen} chosen at one load; run decide again")
     return verdict

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lora_spec.cost_model.model import CostModel
-from lora_spec.gate.pools import Pool, headline_index, off_in_engine_tax
+from lora_spec.gate.pools import Pool, headline_index
 from lora_spec.gate.serve_commands import Serving, merge_command, one_engine_command, pool_command, shell_line
 from lora_spec.gate.settings import GateSettings
+from lora_spec.records import Interval
 
 ONE_ENGINE = "one-engine"
 """Name of the engine that obeys ``policy.json`` and needs no pools."""
@@ -16,10 +16,10 @@ ONE_ENGINE = "one-engine"
 def pool_plan(
     pools: Sequence[Pool],
     payload: Mapping[str, Any],
-    cost_model: CostModel,
     *,
     settings: GateSettings,
     serving: Serving,
+    off_tax: Interval | None = None,
 ) -> dict[str, Any]:
     """Return the payload of ``pools.json``.
 
@@ -27,6 +27,9 @@ def pool_plan(
     ----------
     payload
         Payload of ``policy.json``.
+    off_tax
+        What being off in an engine that can draft costs (:func:`lora_spec.gate.pools.off_in_engine_tax`); None where
+        nobody has measured it.
     """
     index, names = headline_index(payload, settings), list(payload["adapters"])
     command = one_engine_command(names, payload["max_num_speculative_tokens"], serving)
@@ -35,7 +38,7 @@ def pool_plan(
         "standing_num_speculative_tokens": settings.standing_num_speculative_tokens,
         "pools": [_pool(pool, serving, port=serving.first_port + place) for place, pool in enumerate(pools)],
         "one_engine": {"name": ONE_ENGINE, "command": command, "shell": shell_line(command)},
-        "off": _off(pools, payload, index, cost_model),
+        "off": _off(pools, payload, index, off_tax),
     }
 
 
@@ -50,9 +53,8 @@ def _pool(pool: Pool, serving: Serving, *, port: int) -> dict[str, Any]:
     }
 
 
-def _off(pools: Sequence[Pool], payload: Mapping[str, Any], index: int, cost_model: CostModel) -> dict[str, Any]:
+def _off(pools: Sequence[Pool], payload: Mapping[str, Any], index: int, tax: Interval | None) -> dict[str, Any]:
     """Return who is off where: an engine that can draft and does not is slower than one that cannot."""
-    tax = off_in_engine_tax(cost_model)
     return {
         "in_engine": [name for name, depths in payload["adapters"].items() if depths[index] == 0],
         "in_another_pool": [n for pool in pools if not pool.num_speculative_tokens for n in pool.adapters],

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lora_spec.cost_model.model import CostModel
+from lora_spec.cost_model.step_model import StepCostModel
+from lora_spec.errors import ConfigError
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.settings import GateSettings
+from lora_spec.printing import printable
 from lora_spec.records import Interval
-from lora_spec.typed import check_type
-
-TAX_KEY = "off_in_engine_tax"
-"""Key of the cost model's context: by which share a step without drafts takes longer in an engine that can draft."""
 
 OffWhere = Literal["in another pool", "merged"]
 
@@ -76,13 +75,33 @@ def pool_of(pools: Sequence[Pool]) -> dict[str, Pool]:
     return {name: pool for pool in pools for name in pool.adapters}
 
 
-def off_in_engine_tax(cost_model: CostModel) -> Interval | None:
-    """Return the tax on steps without drafts in an engine that can draft, None where nobody has measured it.
+def off_in_engine_tax(step_cost: StepCostModel, *, batch_size: int, num_context_tokens: int) -> Interval:
+    """Return by which share a step without drafts takes longer in an engine that can draft than in one that cannot.
+
+    Parameters
+    ----------
+    num_context_tokens
+        Per request.
+    """
+    elsewhere = step_cost.without_drafter()
+    return step_cost.excess_over(elsewhere, [0] * batch_size, num_context_tokens=batch_size * num_context_tokens)
+
+
+def check_same_engine(step_cost: StepCostModel, cost_model: CostModel) -> None:
+    """Refuse parts of a step that were timed with other models than the gate's table.
 
     Raises
     ------
-    ResultError
-        The cost model holds something else under that key.
+    ConfigError
+        A name differs; names that one of the two does not tell are not compared.
     """
-    found = cost_model.context.get(TAX_KEY)
-    return None if found is None else check_type(Interval, found, f"cost model: context: {TAX_KEY}")
+    parts, table = (model.context.get("engine") for model in (step_cost, cost_model))
+    if not (isinstance(parts, Mapping) and isinstance(table, Mapping)):
+        return
+    for role in ("target", "drafter"):
+        found, expected = parts.get(role), table.get(role)
+        if None not in (found, expected) and found != expected:
+            raise ConfigError(
+                f"the parts of a step were timed with {role} {printable(found)}, the cost model with "
+                f"{printable(expected)}; give parts of the same pair"
+            )

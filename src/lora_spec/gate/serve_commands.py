@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lora_spec.gate.pools import Pool
+from lora_spec.vllm_words import depth_scheduler, draft_model_config
 
 # What --lora-modules takes as NAME=PATH; any other name or path goes in as JSON, which vLLM takes as well.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][^=,{}\x00-\x1f\x7f]*")
-_SCHEDULERS = "lora_spec.policy.vllm_scheduler."
 # The kernel takes 128 KiB as one word of a command line.
 _MAX_WORD_BYTES = 120_000
 # Values that vLLM 0.32 takes for --max-lora-rank.
@@ -99,7 +99,7 @@ def one_engine_command(adapters: Sequence[str], depth: int, serving: Serving) ->
     return [
         *("vllm", "serve", serving.target, *_engine_words(serving), "--port", str(serving.first_port)),
         *_speculation_words(depth, serving),
-        *("--scheduler-cls", _SCHEDULERS + ("DepthAsyncScheduler" if is_async else "DepthScheduler")),
+        *("--scheduler-cls", depth_scheduler(is_async=is_async)),
         *("--additional-config", additional),
         *_lora_words(adapters, serving),
     ]
@@ -121,8 +121,7 @@ def _engine_words(serving: Serving) -> list[str]:
 def _speculation_words(depth: int, serving: Serving) -> list[str]:
     if not depth:
         return []
-    config = {"method": "draft_model", "model": serving.drafter, "num_speculative_tokens": depth}
-    return ["--speculative-config", json.dumps(config)]
+    return ["--speculative-config", json.dumps(draft_model_config(serving.drafter, depth))]
 
 
 def _lora_words(adapters: Sequence[str], serving: Serving) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.decision_map import decision_map
 from lora_spec.gate.fleet_verdicts import FleetVerdict
-from lora_spec.gate.pools import Pool, off_in_engine_tax, pool_of
+from lora_spec.gate.pools import Pool, pool_of
 from lora_spec.gate.settings import GateSettings
 from lora_spec.gate.standing_length import standing_length
 from lora_spec.plots.actions import ACTION_STYLES
@@ -47,7 +47,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Fleet:
-    """What the page shows; ``payload`` is that of ``policy.json``."""
+    """What the page shows; ``payload`` is that of ``policy.json``, ``off_tax`` None where it was not measured."""
 
     verdicts: Sequence[FleetVerdict]
     payload: Mapping[str, Any]
@@ -57,6 +57,7 @@ class Fleet:
     headline_batch_size: float
     tier: str
     evidence: Evidence
+    off_tax: Interval | None = None
 
 
 def fleet_page(fleet: Fleet) -> str:
@@ -219,7 +220,7 @@ def _pools(fleet: Fleet) -> list[str]:
         f'<td class="number">{len(pool.adapters)}</td><td>{_purpose(pool)}</td></tr>'
         for pool in fleet.pools
     ]
-    tax = off_in_engine_tax(fleet.cost_model)
+    tax = fleet.off_tax
     told = "has not been measured" if tax is None else f"is {_interval(tax)} of a step"
     return [
         "<p>For engines without a depth per adapter. An engine that can draft and does not is slower than one that "

@@ -10,6 +10,7 @@ from lora_spec.errors import ConfigError
 from lora_spec.plots.composability import draw_composability
 from lora_spec.plots.cost_model_fit import draw_cost_model_fit
 from lora_spec.plots.decision_map import draw_decision_map
+from lora_spec.plots.gate_regret import draw_gate_regret
 from lora_spec.plots.paired_effect import draw_paired_effect
 from lora_spec.plots.predicted_vs_measured import draw_predicted_vs_measured
 from lora_spec.plots.predictor_scores import draw_predictor_scores
@@ -20,6 +21,7 @@ from lora_spec.plots.schemas import (
     COMPOSABILITY,
     COST_MODEL_FIT,
     DECISION_MAP,
+    GATE_REGRET,
     PAIRED_EFFECT,
     PREDICTED_VS_MEASURED,
     PREDICTOR_SCORES,
@@ -55,6 +57,7 @@ FIGURES = {
         FigureSpec("4", PREDICTOR_SCORES, draw_predictor_scores),
         FigureSpec("4b", PROBE_CURVE, draw_probe_curve),
         FigureSpec("5", RANK_DISAGREEMENT, draw_rank_disagreement),
+        FigureSpec("5b", GATE_REGRET, draw_gate_regret),
         FigureSpec("6", DECISION_MAP, draw_decision_map),
         FigureSpec("7", COST_MODEL_FIT, draw_cost_model_fit),
         FigureSpec("8", RISK_COVERAGE, draw_risk_coverage),

@@ -151,6 +151,27 @@ RANK_DISAGREEMENT = FrameSchema(
     one_value=("standing_num_speculative_tokens",),
 )
 
+GATE_REGRET = FrameSchema(
+    "gate_regret",
+    {
+        "policy": Column("str", "policy that chooses depths"),
+        "basis": Column("str", "what it knows of an adapter: nothing, a feature mode, a probe, live traffic"),
+        "variant": Column("str", "how it differs from another one of this policy and basis; plain: as it stands"),
+        "is_ours": Column("bool", "verdicts of the gate, for which the bars are"),
+        "load_batch_size": Column("int", "requests in the batch; missing: all loads together", True),
+        "mean": Column("float", "mean regret: share of the oracle's goodput that is lost"),
+        **{f"p{share}": Column("float", f"its {share} % quantile over mixes") for share in (5, 25, 50, 75, 95)},
+        "num_mixes": Column("int", "mixes that this row is over, once per load"),
+        "num_adapters": Column("int", "adapters that mixes are drawn from"),
+        "num_speculative_tokens": Column("int", "standing depth K, the deepest that any policy may choose"),
+        "max_mean_regret": Column("float", "bar for the mean"),
+        "max_p95_regret": Column("float", "bar for the 95 % quantile"),
+    },
+    key=("policy", "basis", "variant", "load_batch_size"),
+    intervals=(("p5", "p95"), ("p25", "p75")),
+    one_value=("num_adapters", "num_speculative_tokens", "max_mean_regret", "max_p95_regret"),
+)
+
 DECISION_MAP = FrameSchema(
     "decision_map",
     {

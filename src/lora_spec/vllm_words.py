@@ -1,4 +1,4 @@
-"""How vLLM is told to draft with a model, and to let our scheduler say how deep: for engines in process and servers."""
+"""How vLLM is told to draft with a model, and to let our scheduler say how deep; imports no other room."""
 
 from typing import Any
 
