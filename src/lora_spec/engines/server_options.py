@@ -33,6 +33,8 @@ class ServerOptions:
         Memory of the key-value cache, GiB (CPU only).
     max_num_batched_tokens, num_cache_blocks
         Tokens of one step, and blocks of the cache in place of those that its memory holds; None leaves both to vLLM.
+    is_lora_updatable
+        Let clients load and unload adapters while the server runs: for trusted clients alone.
     """
 
     target: Path
@@ -52,6 +54,7 @@ class ServerOptions:
     kv_cache_gib: int = 1
     max_num_batched_tokens: int | None = None
     num_cache_blocks: int | None = None
+    is_lora_updatable: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -113,4 +116,5 @@ def _speculation_words(options: ServerOptions) -> list[str]:
 def server_environment(options: ServerOptions, *, metrics_dir: Path) -> dict[str, str]:
     """Return the environment variables; counters of the scheduler's process reach ``/metrics`` by ``metrics_dir``."""
     found = vllm_environment(kv_cache_gib=options.kv_cache_gib, is_in_process=False)
-    return found | {"PROMETHEUS_MULTIPROC_DIR": str(metrics_dir)}
+    updating = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"} if options.is_lora_updatable else {}
+    return found | updating | {"PROMETHEUS_MULTIPROC_DIR": str(metrics_dir)}

@@ -11,13 +11,17 @@ _PREFIX = "lora_spec:"
 
 @dataclass(frozen=True)
 class ServerCounters:
-    """One reading; numbers by adapter, ``base`` standing for requests without one."""
+    """One reading; numbers by adapter, ``base`` standing for requests without one.
+
+    Policies are counted by outcome (``loaded``, ``refused``), loads by kind (``load`` from disk, ``place`` into a slot).
+    """
 
     num_drafts: Mapping[str, int] = field(default_factory=dict)
     num_draft_tokens: Mapping[str, int] = field(default_factory=dict)
     num_accepted_per_pos: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     num_policies: Mapping[str, int] = field(default_factory=dict)
     num_changes: Mapping[str, int] = field(default_factory=dict)
+    num_adapter_loads: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, earlier: "ServerCounters") -> dict[str, AcceptanceCounts]:
         """Return the counts of every adapter that drafted after an earlier reading.
@@ -66,6 +70,7 @@ def parse_counters(metrics_text: str) -> ServerCounters:
         num_accepted_per_pos=_per_position(values.get("num_accepted_tokens_per_pos", {})),
         num_policies=_by_first(values.get("policies", {})),
         num_changes=_by_first(values.get("changes", {})),
+        num_adapter_loads=_by_last(values.get("adapter_loads", {})),
     )
 
 
@@ -74,6 +79,14 @@ def _by_first(values: Mapping[tuple[str, ...], int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for key, value in values.items():
         found[key[0]] = found.get(key[0], 0) + value
+    return found
+
+
+def _by_last(values: Mapping[tuple[str, ...], int]) -> dict[str, int]:
+    """Return sums by the last label in the alphabet: the kind of a load."""
+    found: dict[str, int] = {}
+    for key, value in values.items():
+        found[key[-1]] = found.get(key[-1], 0) + value
     return found
 
 
