@@ -95,7 +95,7 @@ def _lora_words(options: ServerOptions) -> list[str]:
         return []
     words = ["--enable-lora", "--max-loras", str(options.max_loras), "--max-lora-rank", str(options.max_lora_rank)]
     words += [] if options.max_cpu_loras is None else ["--max-cpu-loras", str(options.max_cpu_loras)]
-    modules = [json.dumps({"name": name, "path": str(path)}) for name, path in options.adapters.items()]
+    modules = [json.dumps({"name": name, "path": str(path)}) for name, path in sorted(options.adapters.items())]
     return [*words, "--lora-modules", *modules]
 
 

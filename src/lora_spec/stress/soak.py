@@ -6,10 +6,9 @@ its memory is written down: a leak shows as a slope over rounds.
 """
 
 import json
-import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -86,30 +85,6 @@ def memory_slope_mib_per_hour(rounds: Sequence[Round], *, num_settling: int) -> 
         return None
     hours = np.array([item.end_s for item in settled]) / 3600
     return float(np.polyfit(hours, [item.rss_mib for item in settled], 1)[0])
-
-
-def group_rss_mib(leader_pid: int) -> float:
-    """Return the resident memory of a process and all its descendants, MiB (Linux)."""
-    page_mib = os.sysconf("SC_PAGE_SIZE") / 2**20
-    return sum(_resident_pages(pid) for pid in _with_descendants(leader_pid)) * page_mib
-
-
-def _with_descendants(pid: int) -> Iterator[int]:
-    yield pid
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = task.read_text().split()
-        except OSError:  # the thread has ended meanwhile
-            continue
-        for child in children:
-            yield from _with_descendants(int(child))
-
-
-def _resident_pages(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:  # the process has ended meanwhile
-        return 0
 
 
 def change_adapter(base_url: str, name: str, path: Path | None) -> str | None:
