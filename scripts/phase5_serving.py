@@ -13,7 +13,7 @@ from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.live_stress import LiveInputs, live_plan_payload, run_live, write_live_record
 from lora_spec.cli.output import tell
 from lora_spec.cli.script import existing_folder, named_path, positive_count, run_script
-from lora_spec.cli.simulated_stress import write_smoke_stress
+from lora_spec.cli.stress_files import write_smoke_stress
 from lora_spec.config import Tier, tier_holding
 from lora_spec.errors import ConfigError
 from lora_spec.measurement.campaign import named_folders
@@ -33,11 +33,15 @@ def main(args: argparse.Namespace) -> None:
     if not args.execute:
         plan = live_plan_payload(tier, inputs)
         common = {"tier": tier.name, "provenance": collect_provenance(config=plan["live"], seed=None)}
-        write_result(output_dir / "plan.json", kind="live_stress_plan", evidence="contract-only", payload=plan, **common)
+        write_result(
+            output_dir / "plan.json", kind="live_stress_plan", evidence="contract-only", payload=plan, **common
+        )
         tell(f"plan only (about {plan['expected_s'] / 60:.0f} minutes): {output_dir / 'plan.json'}")
         return
     if inputs is None or None in (args.target, args.drafter):
-        raise ConfigError("--execute needs --target, --drafter, --adapters, --verdicts, --measured, --cost-model, --policy")
+        raise ConfigError(
+            "--execute needs --target, --drafter, --adapters, --verdicts, --measured, --cost-model, --policy"
+        )
     folders = {"target": args.target, "drafter": args.drafter, "adapters": named_folders(args.adapters)}
     done, payload = run_live(tier, inputs, **folders, state_dir=args.state or output_dir / "state")
     write_live_record(output_dir / "live.parquet", tier, done, payload)
@@ -49,7 +53,9 @@ def _inputs(args: argparse.Namespace, tier: Tier) -> LiveInputs | None:
     if not any(given.values()):
         return None
     if missing := [name for name, value in given.items() if not value]:
-        raise ConfigError(f"--{missing[0].replace('_', '-')} is missing; verdicts, measured, cost model and policy go together")
+        raise ConfigError(
+            f"--{missing[0].replace('_', '-')} is missing; verdicts, measured, cost model and policy go together"
+        )
     return LiveInputs.read(**given, tier=tier.name)
 
 

@@ -46,6 +46,8 @@ def draw_serving_stress(frame: pd.DataFrame, context: FigureContext) -> Figure:
         for ax, pattern in zip(axes[row], patterns, strict=True):
             part = frame[(frame["pattern"] == pattern) & (frame["cache_mode"] == mode)]
             _draw_panel(ax, part, measure, policies, rates, limits=_limits(frame, measure))
+            if part.empty:  # live runs are few scenarios, not the whole grid
+                ax.text(0.5, 0.5, "not run", transform=ax.transAxes, ha="center", va="center", color=INK)
             ax.set_title(f"{shorten(pattern, 18)}, cache {mode}", loc="left")
             if row % len(modes) == len(modes) - 1:
                 ax.set_xlabel(_TOLD[measure])

@@ -54,7 +54,10 @@ def metrics() -> Metrics:
         changes=counter("changes", "Changes that live acceptance made.", "adapter", "change"),
         policies=counter("policies", "Policy files that were loaded or refused.", "outcome"),
         adapter_loads=counter(
-            "adapter_loads", "Adapters made ready for a batch: loaded from disk, or placed into a slot.", "adapter", "kind"
+            "adapter_loads",
+            "Adapters made ready for a batch: loaded from disk, or placed into a slot.",
+            "adapter",
+            "kind",
         ),
     )
 

@@ -41,9 +41,7 @@ class LiveCampaign:
     start_timeout_s: float = 300.0
 
 
-def measure_live(
-    campaign: LiveCampaign, *, lock: Callable[[], AbstractContextManager[None]] = machine_lock
-) -> Done:
+def measure_live(campaign: LiveCampaign, *, lock: Callable[[], AbstractContextManager[None]] = machine_lock) -> Done:
     """Run what is not done yet, alone on the machine, and return all trials in the order of the plan.
 
     Raises
@@ -85,9 +83,7 @@ def _run_mode(campaign: LiveCampaign, mode: str) -> list[TrialRecord]:
             policy_path=policy_path,
             state_dir=campaign.state_dir,
             sending=Sending(server.base_url, SERVED_MODEL, live["drain_s"]),
-            patience=Patience(
-                live["max_other_cores"], live["max_wait_s"], meter=partial(TrialMeter, server.pid)
-            ),
+            patience=Patience(live["max_other_cores"], live["max_wait_s"], meter=partial(TrialMeter, server.pid)),
         )
         return run_trials(run, trials)
 

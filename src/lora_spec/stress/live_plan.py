@@ -110,7 +110,9 @@ def schedule_of(traffic: Mapping[str, Any], place: Place, adapters: Sequence[str
 def plan_trials(traffic: Mapping[str, Any], served: Served) -> dict[str, list[PlannedTrial]]:
     """Return all trials by cache mode, in the order of the run; errors as of :func:`live_policy`."""
     return {
-        mode: [_planned(traffic, place, served, num_slots=slots(traffic, mode, len(served.adapters))) for place in found]
+        mode: [
+            _planned(traffic, place, served, num_slots=slots(traffic, mode, len(served.adapters))) for place in found
+        ]
         for mode, found in places(traffic["live"]).items()
     }
 
