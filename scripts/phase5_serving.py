@@ -31,12 +31,10 @@ def main(args: argparse.Namespace) -> None:
     tier = tier_holding(args.config, "traffic")
     output_dir, inputs = args.output_dir or by_hand(tier.name, "phase5"), _inputs(args, tier)
     if not args.execute:
-        plan = live_plan_payload(tier, inputs)
+        plan, path = live_plan_payload(tier, inputs), output_dir / "plan.json"
         common = {"tier": tier.name, "provenance": collect_provenance(config=plan["live"], seed=None)}
-        write_result(
-            output_dir / "plan.json", kind="live_stress_plan", evidence="contract-only", payload=plan, **common
-        )
-        tell(f"plan only (about {plan['expected_s'] / 60:.0f} minutes): {output_dir / 'plan.json'}")
+        write_result(path, kind="live_stress_plan", evidence="contract-only", payload=plan, **common)
+        tell(f"plan only (about {plan['expected_s'] / 60:.0f} minutes): {path}")
         return
     if inputs is None or None in (args.target, args.drafter):
         raise ConfigError(

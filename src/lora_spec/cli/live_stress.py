@@ -182,8 +182,8 @@ def _payload(tier: Tier, inputs: LiveInputs, refs: Mapping[str, AdapterRef]) -> 
     depth = inputs.fleet["max_num_speculative_tokens"]
     return {
         "setup": (
-            f"{pair.target.name} + {pair.drafter.name}, vLLM {engine.vllm_version} on {engine.device}, {engine.dtype}, a "
-            f"server on loopback, {num} adapters, their own prompts, {live['output_tokens']} output tokens, greedy, "
+            f"{pair.target.name} + {pair.drafter.name}, vLLM {engine.vllm_version} on {engine.device}, {engine.dtype}, "
+            f"a server on loopback, {num} adapters, their own prompts, {live['output_tokens']} output tokens, greedy, "
             f"standing K={depth}"
         ),
         "engine": {

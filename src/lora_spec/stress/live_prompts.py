@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from lora_spec.errors import ConfigError
-from lora_spec.training.frozen_prompts import FrozenPrompts
 from lora_spec.traffic.schedule import ScheduledRequest
+from lora_spec.training.frozen_prompts import FrozenPrompts
 
 Tokens = tuple[int, ...]
 

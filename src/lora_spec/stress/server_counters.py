@@ -13,7 +13,8 @@ _PREFIX = "lora_spec:"
 class ServerCounters:
     """One reading; numbers by adapter, ``base`` standing for requests without one.
 
-    Policies are counted by outcome (``loaded``, ``refused``), loads by kind (``load`` from disk, ``place`` into a slot).
+    Policies are counted by outcome, ``loaded`` or ``refused``; loads by kind, ``load`` from disk or ``place`` into a
+    slot.
     """
 
     num_drafts: Mapping[str, int] = field(default_factory=dict)
@@ -72,6 +73,35 @@ def parse_counters(metrics_text: str) -> ServerCounters:
         num_changes=_by_first(values.get("changes", {})),
         num_adapter_loads=_by_last(values.get("adapter_loads", {})),
     )
+
+
+@dataclass(frozen=True)
+class ServerFilling:
+    """What is in the server now: requests running or waiting, and the share of the key-value cache that is taken."""
+
+    num_requests: int
+    kv_cache_share: float
+
+
+def parse_filling(metrics_text: str) -> ServerFilling:
+    """Return what the text of ``/metrics`` says is in the server.
+
+    Raises
+    ------
+    MeasurementError
+        It does not say.
+    """
+    from prometheus_client.parser import text_string_to_metric_families  # in the serving environment only
+
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(metrics_text):
+        for sample in family.samples:
+            found[sample.name] = found.get(sample.name, 0.0) + sample.value
+    try:
+        num_requests = found["vllm:num_requests_running"] + found["vllm:num_requests_waiting"]
+        return ServerFilling(int(num_requests), found["vllm:kv_cache_usage_perc"])
+    except KeyError as err:
+        raise MeasurementError(f"the server's metrics have no {err}; another version of vLLM?") from err
 
 
 def _by_first(values: Mapping[tuple[str, ...], int]) -> dict[str, int]:
