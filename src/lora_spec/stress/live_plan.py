@@ -12,8 +12,8 @@ from lora_spec.stress.live import Trial
 from lora_spec.stress.live_policies import LivePolicyFile, Mix, StepMs, live_policy
 from lora_spec.traffic.schedule import ScheduledRequest, schedule_requests
 
-_START_S, _CHANGE_S, _TAIL_S = 45.0, 2.0, 6.0
-"""What a server's start, a change of policy and the end of a trial take on two cores, for the estimate alone."""
+_START_S, _CHANGE_S, _TOKEN_S = 35.0, 2.0, 0.15
+"""What a server's start, a change of policy and a token take on two cores, for the estimate alone."""
 
 
 @dataclass(frozen=True)
@@ -147,4 +147,5 @@ def expected_s(traffic: Mapping[str, Any]) -> float:
     """Return about how long the run takes, s."""
     live, by_mode = traffic["live"], places(traffic["live"])
     num_trials = sum(map(len, by_mode.values()))
-    return len(by_mode) * _START_S + num_trials * (live["duration_s"] + _CHANGE_S + _TAIL_S)
+    tail_s = live["output_tokens"] * _TOKEN_S
+    return len(by_mode) * _START_S + num_trials * (live["duration_s"] + _CHANGE_S + tail_s)
