@@ -7,8 +7,10 @@ from typing import Any
 from lora_spec.records import AcceptanceCounts
 from lora_spec.stress.comparison import stress_payload
 from lora_spec.stress.live_table import LiveStress, LiveTrialPayload
+from lora_spec.stress.policies.registry import POLICIES
 from lora_spec.stress.request_record import RequestRecord
 from lora_spec.stress.summary import RunSummary, ServiceLevel, summarise
+from lora_spec.traffic.patterns.registry import PATTERNS
 
 PLACE = ("pattern", "cache_mode", "request_rate_req_s", "seed", "policy")
 _CORES = ("generator_cores", "server_cores", "other_cores")
@@ -27,14 +29,21 @@ def live_stress_payload(live: LiveStress, *, level: float) -> dict[str, Any]:
 
 
 def live_cells(live: LiveStress) -> list[dict[str, Any]]:
-    """Return one cell per trial."""
+    """Return one cell per trial; they ran in an order that was drawn, and are told in that of the registries."""
+    policies, patterns = list(POLICIES), list(PATTERNS)
+
+    def told_at(trial: LiveTrialPayload) -> tuple[Any, ...]:
+        kind = patterns.index(trial["pattern"]) if trial["pattern"] in patterns else len(patterns)
+        place = kind, trial["pattern"], trial["cache_mode"], trial["request_rate_req_s"]
+        return *place, policies.index(trial["policy"]), trial["seed"]
+
     return [
         {
             "cell": {key: trial[key] for key in PLACE},
             "candidate": trial["candidate"],
             "summary": summarise_trial(live, trial).to_dict(),
         }
-        for trial in live.payload["trials"]
+        for trial in sorted(live.payload["trials"], key=told_at)
     ]
 
 
