@@ -33,7 +33,7 @@ env: ## both environments (3 minutes the first time, then nothing)
 env-analysis:
 	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis
 
-reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minutes, set-up included)
+reproduce: env ## measure, decide and draw the mini tier with real vLLM (14 minutes, set-up included)
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)

@@ -13,7 +13,6 @@ from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.live_stress import LiveInputs, live_plan_payload, run_live, write_live_record
 from lora_spec.cli.output import tell
 from lora_spec.cli.script import existing_folder, named_path, positive_count, run_script
-from lora_spec.cli.stress_files import write_smoke_stress
 from lora_spec.config import Tier, tier_holding
 from lora_spec.errors import ConfigError
 from lora_spec.measurement.campaign import named_folders
@@ -26,6 +25,8 @@ RESULTS = ("verdicts", "measured", "cost_model", "policy")
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
     if args.smoke_test:
+        from lora_spec.cli.stress_files import write_smoke_stress  # draws, which the serving environment cannot
+
         write_smoke_stress(args.output_dir or by_hand("smoke", "phase5"), threads=args.threads)
         return
     tier = tier_holding(args.config, "traffic")
