@@ -52,7 +52,7 @@ test-unit: env-analysis ## tests without torch and vLLM (about 9 minutes)
 	@.venv/bin/python -m pytest -q
 
 # Only the files that hold serving tests are collected: the others import what that environment does not have.
-test-serving: env ## tests on real vLLM with a tiny model (about 5 minutes)
+test-serving: env ## tests on real vLLM with a tiny model (about 9 minutes)
 	@.venv-serving/bin/python -m pytest -q -m serving $$(grep -rl --include='test_*.py' 'mark\.serving' tests | sort)
 
 # A tier without shipped records has nothing to redraw.

@@ -58,11 +58,11 @@ rule compare_live_stress:
         tier=TIER.name,
         python=analysis_python(),
         code=code("compare_live_stress"),
-        level=TIER.gate.level,
+        level=as_json(TIER.gate.level),
     message:
         "Comparing policies under live traffic"
     shell:
-        "{params.python:q} scripts/compare_live_stress.py --live {input:q} --level {params.level} --tier {params.tier:q}"
+        "{params.python:q} scripts/compare_live_stress.py --live {input:q} --level {params.level:q} --tier {params.tier:q}"
         " --output {output.result:q} --figure-table {output.table:q} > {log:q} 2>&1"
 
 

@@ -83,13 +83,21 @@ def test_acceptance_by_adapter_is_that_which_was_served(live):
 
 
 def test_the_simulator_foretells_itself_exactly(live):
-    found = validate_on_live(live, COST, RATES)
+    found = validate_on_live(live, COST, RATES, num_lucks=1)
     assert found["is_passed"]
     assert len(found["scenarios"]) == len(TRAFFIC["live"]["scenarios"])
     for scenario in found["scenarios"]:
         assert scenario["kendall_tau_tpot"] == pytest.approx(1.0)
         for errors in scenario["policies"].values():
             assert errors == pytest.approx({"output_throughput_error": 0, "p50_tpot_error": 0})
+
+
+def test_more_draws_of_luck_stay_near_and_count_no_request_twice(live):
+    one, many = (validate_on_live(live, COST, RATES, num_lucks=n) for n in (1, 8))
+    for first, second in zip(one["scenarios"], many["scenarios"], strict=True):
+        for policy, errors in second["policies"].items():
+            assert abs(errors["p50_tpot_error"]) < 0.15
+            assert second["simulated"][policy]["num_requests"] == first["simulated"][policy]["num_requests"]
 
 
 def test_a_server_that_is_slower_than_its_parts_fails_the_validation(tmp_path):

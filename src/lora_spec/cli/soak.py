@@ -1,6 +1,6 @@
 """What ``scripts/soak.py`` does: a server of a tier's pair, the rounds of a soak, and its result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,27 +61,46 @@ def soak_tier(
     for name in folders.adapters:
         adapter_ref(name, folders.adapters)
     settings = _settings(tier, duration_s=duration_s, round_s=round_s)
-    rounds: list[Round] = []
-    provenance = collect_provenance(config={**vars(settings), "adapters": sorted(folders.adapters)}, seed=settings.seed)
-
-    def write(failure: str | None, *, is_over: bool) -> dict[str, Any]:
-        verdict = judge_soak(rounds, failure=failure, max_slope_mib_per_hour=max_slope_mib_per_hour)
-        payload = {"is_over": is_over, "verdict": verdict, "rounds": [item.to_dict() for item in rounds]}
-        write_result(output, kind="soak", evidence="measured", tier=tier.name, provenance=provenance, payload=payload)
-        return verdict
-
-    def on_round(found: Round) -> None:
-        rounds.append(found)
-        write(None, is_over=False)
-        tell(_line(found))
-
-    failure = None
+    config = {**vars(settings), "adapters": sorted(folders.adapters)}
+    kept = _Kept(tier.name, output, max_slope_mib_per_hour, collect_provenance(config=config, seed=settings.seed))
     try:
         with machine_lock(), TemporaryDirectory(prefix="lora-spec-soak-") as work:
-            _serve_and_soak(tier, folders, settings, on_round, work=Path(work), log=output.with_suffix(".server.log"))
+            log = output.with_suffix(".server.log")
+            _serve_and_soak(tier, folders, settings, kept.add, work=Path(work), log=log)
     except (EngineError, MeasurementError) as err:
-        failure = str(err)
-    return write(failure, is_over=True)
+        return kept.write(str(err), is_over=True)
+    return kept.write(None, is_over=True)
+
+
+class _Kept:
+    """The rounds so far, in a file that is whole after each of them."""
+
+    def __init__(self, tier: str, output: Path, max_slope_mib_per_hour: float, provenance: dict[str, Any]) -> None:
+        self._tier = tier
+        self._output = output
+        self._max_slope_mib_per_hour = max_slope_mib_per_hour
+        self._provenance = provenance
+        self._rounds: list[Round] = []
+
+    def add(self, found: Round) -> None:
+        """Keep a round and say what it came to."""
+        self._rounds.append(found)
+        self.write(None, is_over=False)
+        tell(_line(found))
+
+    def write(self, failure: str | None, *, is_over: bool) -> dict[str, Any]:
+        """Write all rounds with their verdict, and return that."""
+        verdict = judge_soak(self._rounds, failure=failure, max_slope_mib_per_hour=self._max_slope_mib_per_hour)
+        rounds = [item.to_dict() for item in self._rounds]
+        write_result(
+            self._output,
+            kind="soak",
+            evidence="measured",
+            tier=self._tier,
+            provenance=self._provenance,
+            payload={"is_over": is_over, "verdict": verdict, "rounds": rounds},
+        )
+        return verdict
 
 
 def _settings(tier: Tier, *, duration_s: float, round_s: float) -> SoakSettings:
@@ -100,7 +119,13 @@ def _settings(tier: Tier, *, duration_s: float, round_s: float) -> SoakSettings:
 
 
 def _serve_and_soak(
-    tier: Tier, folders: SoakFolders, settings: SoakSettings, on_round: Any, *, work: Path, log: Path
+    tier: Tier,
+    folders: SoakFolders,
+    settings: SoakSettings,
+    on_round: Callable[[Round], None],
+    *,
+    work: Path,
+    log: Path,
 ) -> None:
     engine, policy = tier.models.engine, work / "policy.json"
     write_bytes_atomically(policy, first_policy(sorted(folders.adapters), settings))
