@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
         plan, path = live_plan_payload(tier, inputs), output_dir / "plan.json"
         common = {"tier": tier.name, "provenance": collect_provenance(config=plan["live"], seed=None)}
         write_result(path, kind="live_stress_plan", evidence="contract-only", payload=plan, **common)
-        tell(f"plan only (about {plan['expected_s'] / 60:.0f} minutes): {path}")
+        tell(f"plan only (about {plan['expected_s']:.0f} s on two cores): {path}")
         return
     if inputs is None or None in (args.target, args.drafter):
         raise ConfigError(

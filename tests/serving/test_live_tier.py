@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,12 +94,17 @@ def test_a_plan_names_adapters_and_depths_before_anything_runs(tier, inputs):
 
 
 def test_the_run_of_a_tier_is_recorded_with_all_that_comparing_needs(
-    tier, inputs, folders, pair, tmp_path, monkeypatch
+    tier, inputs, folders, pair, tmp_path
 ):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
     target, drafter = map(Path, pair)
     done, payload = run_live(
-        tier, inputs, target=target, drafter=drafter, adapters=folders, state_dir=tmp_path / "state"
+        tier,
+        inputs,
+        target=target,
+        drafter=drafter,
+        adapters=folders,
+        state_dir=tmp_path / "state",
+        lock=nullcontext,
     )
     write_live_record(tmp_path / "live.parquet", tier, done, payload)
     live = read_live(tmp_path / "live.parquet", tier="mini")
@@ -118,7 +124,7 @@ def test_the_script_starts_in_the_environment_of_the_engine(script):
 
 
 def test_weights_that_the_verdict_is_not_about_are_not_served(tier, inputs, folders, pair, tmp_path, monkeypatch):
-    monkeypatch.setattr(live_stress, "measure_live", lambda *args: pytest.fail("a server was started"))
+    monkeypatch.setattr(live_stress, "measure_live", lambda *args, **options: pytest.fail("a server was started"))
     target, drafter = map(Path, pair)
     swapped = {**folders, "sql": folders["self_chat"]}
     with pytest.raises(ConfigError, match="sql"):

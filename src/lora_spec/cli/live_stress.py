@@ -1,6 +1,7 @@
 """What ``phase5_serving`` does by a config: plan a live stress, or run it and write its record."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from lora_spec.errors import ConfigError
 from lora_spec.gate.fleet_verdicts import FleetVerdict, read_fleet
 from lora_spec.joins import by_adapter, check_tier
 from lora_spec.measurement.campaign import adapter_ref
+from lora_spec.measurement.lock import machine_lock
 from lora_spec.measurement.payload import read_measured
 from lora_spec.measurement.processor import cpu_features
 from lora_spec.measurement.served_files import adapter_files_sha256, model_files_sha256
@@ -115,7 +117,14 @@ def live_plan_payload(tier: Tier, inputs: LiveInputs | None) -> dict[str, Any]:
 
 
 def run_live(
-    tier: Tier, inputs: LiveInputs, *, target: Path, drafter: Path, adapters: Mapping[str, Path], state_dir: Path
+    tier: Tier,
+    inputs: LiveInputs,
+    *,
+    target: Path,
+    drafter: Path,
+    adapters: Mapping[str, Path],
+    state_dir: Path,
+    lock: Callable[[], AbstractContextManager[None]] = machine_lock,
 ) -> tuple[Done, dict[str, Any]]:
     """Run what is not done yet; return all trials, and what the record says beside them.
 
@@ -147,7 +156,7 @@ def run_live(
         state_dir=state_dir,
         start_timeout_s=tier.models.engine.start_timeout_s,
     )
-    return measure_live(campaign), _payload(tier, inputs, refs)
+    return measure_live(campaign, lock=lock), _payload(tier, inputs, refs)
 
 
 def _ref(tier: Tier, name: str, adapters: Mapping[str, Path], inputs: LiveInputs) -> AdapterRef:
