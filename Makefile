@@ -33,7 +33,7 @@ env: ## both environments (3 minutes the first time, then nothing)
 env-analysis:
 	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis
 
-reproduce: env ## measure, decide and draw the mini tier with real vLLM (12 minutes, set-up included)
+reproduce: env ## measure, decide and draw the mini tier with real vLLM (14 minutes, set-up included)
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
@@ -52,7 +52,7 @@ test-unit: env-analysis ## tests without torch and vLLM (about 9 minutes)
 	@.venv/bin/python -m pytest -q
 
 # Only the files that hold serving tests are collected: the others import what that environment does not have.
-test-serving: env ## tests on real vLLM with a tiny model (about 5 minutes)
+test-serving: env ## tests on real vLLM with a tiny model (about 9 minutes)
 	@.venv-serving/bin/python -m pytest -q -m serving $$(grep -rl --include='test_*.py' 'mark\.serving' tests | sort)
 
 # A tier without shipped records has nothing to redraw.

@@ -20,6 +20,7 @@ include: "rules/phase0.smk"
 include: "rules/measure.smk"
 include: "rules/calibration.smk"
 include: "rules/decide.smk"
+include: "rules/stress.smk"
 include: "rules/figures.smk"
 
 
@@ -49,6 +50,7 @@ localrules:
     verdicts,
     figures,
     step_cost,
+    stress,
 
 
 rule all:
@@ -63,3 +65,4 @@ rule all:
         unseen_families_results(),
         transfer_reports(),
         step_cost_reports(),
+        stress_reports(),

@@ -67,6 +67,8 @@ FIGURES = {
     "fig6_decision_map": "decision_map",
     "fig7_cost_model_fit": "cost_model_fit",
     "fig8_risk_coverage": "risk_coverage",
+    "fig10_serving_stress": "serving_stress",
+    "fig10b_simulated_stress": "simulated_stress",
 }
 SERVING_PYTHON = ".venv-serving/bin/python"
 # What counting reads of phase1_measurement.yaml, and what estimating reads: a change elsewhere reruns neither.
@@ -366,6 +368,38 @@ def step_cost_reports():
     return [f"results/{RUN}/step_cost_validation.json"] if ADAPTERS and is_there else []
 
 
+def has_live_stress():
+    """Return whether policies are compared under live traffic: by this run of the whole pool, or by a shipped record."""
+    if MEASUREMENTS == "shipped":
+        return bool(ADAPTERS) and (ROOT / RECORDS / "stress/live.parquet").exists()
+    return POOL == "all"
+
+
+def stress_reports():
+    """Return what is told of policies under traffic beside figures: the simulator held against the live run."""
+    is_validated = has_live_stress() and step_cost_reports()
+    return [f"results/{RUN}/stress/simulator_validation.json"] if is_validated else []
+
+
+def simulation_settings():
+    """Return what the simulated grid needs beside results."""
+    origins = {name: TIER.adapter_pool.find_origin(name) for name in ADAPTERS}
+    most = TIER.models.engine.max_lora_rank
+    names = pair_names()
+    return {
+        "traffic": plain(TIER.traffic),
+        "baselines": plain(TIER.baselines),
+        "engine": plain(TIER.models.engine),
+        "ranks": {name: getattr(row, "rank", most) for name, row in origins.items()},
+        "level": TIER.gate.level,
+        "setup": (
+            f"{names['target_model']} + {names['draft_model']}, {names['engine']}: simulated from measured acceptance of "
+            f"{len(ADAPTERS)} adapters and measured step costs, {TIER.traffic.output_tokens} output tokens, greedy, "
+            f"standing K={TIER.gate.standing_num_speculative_tokens}"
+        ),
+    }
+
+
 def setup_in_words():
     """Return the line under every figure."""
     names = pair_names()
@@ -382,8 +416,9 @@ def setup_in_words():
 
 
 def joined_tables():
-    """Return the tables that verdicts, estimates and step times are joined into; figures 1, 4, 4b and 5b have sources of their own."""
+    """Return the tables that verdicts, estimates and step times are joined into; other figures have sources of their own."""
     apart = ("composability", "predictor_scores", "probe_curve", "gate_regret")
+    apart += ("serving_stress", "simulated_stress")
     return [name for name in FIGURES.values() if name not in apart]
 
 
@@ -531,6 +566,8 @@ def drawn_figures():
     shown["fig4_predictor_scores"] = can_compare_predictors()
     shown["fig4b_probe_curve"] = has_probe_curve()
     shown["fig5b_gate_regret"] = can_compare_predictors()
+    shown["fig10_serving_stress"] = has_live_stress()
+    shown["fig10b_simulated_stress"] = bool(step_cost_reports())
     return tuple(name for name, is_shown in shown.items() if is_shown)
 
 

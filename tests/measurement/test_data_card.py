@@ -9,6 +9,7 @@ import pytest
 
 from lora_spec.config import load_tier
 from lora_spec.measurement import calibration_table, record_table
+from lora_spec.stress import live_table
 from lora_spec.training.domains import DOMAINS
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,7 @@ def _rows(text):
     [
         ("### `acceptance/*.parquet`", record_table.declared_schema()),
         ("### `calibration/*.parquet`", calibration_table.declared_schema()),
+        ("### `stress/live.parquet`", live_table.declared_schema()),
     ],
 )
 def test_every_column_of_a_table_is_in_the_card_and_no_other(heading, schema):

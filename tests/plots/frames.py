@@ -361,6 +361,9 @@ def serving_stress(num_policies: int = 6, *, evidence: str = "measured") -> pd.D
     return _context(pd.DataFrame(rows), evidence)
 
 
+simulated_stress = serving_stress
+
+
 def verdicts(num_adapters: int = 6, *, evidence: str = "measured") -> pd.DataFrame:
     """Return one verdict per adapter, the last without a measured acceptance."""
     lengths = [*_lengths(num_adapters)[:-1], None]

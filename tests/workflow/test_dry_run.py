@@ -19,6 +19,7 @@ MINI_JOBS = {
     "assemble_drafter": 1,
     "build_target": 1,
     "certify_verdicts": 1,
+    "compare_live_stress": 1,
     "decide": 1,
     "estimate_acceptance": 1,
     "extract_features": 7,
@@ -31,7 +32,8 @@ MINI_JOBS = {
     "phase1_collect": 1,
     "phase1_effect_gate": 1,
     "phase3_predictor": 1,
-    "plot_figure": 7,
+    "phase5_serving": 1,
+    "plot_figure": 8,
     "policy": 1,
     "profile_cost": 1,
     "write_verdict_table": 1,
@@ -81,9 +83,43 @@ def test_every_profile_plans_without_what_it_runs_on(snakemake, profile):
 
 def test_shipped_run_starts_no_engine(snakemake, job_counts):
     done = snakemake("--dry-run", "--config", "tier=mini", "measurements=shipped")
-    engine_rules = {"phase0_vllm_runner", "phase1_collect", "profile_cost"}
+    engine_rules = {"phase0_vllm_runner", "phase1_collect", "profile_cost", "phase5_serving"}
     engine_rules |= {"build_target", "assemble_drafter", "train_adapter"}
     assert not engine_rules & set(job_counts(done))
+
+
+@pytest.mark.parametrize(
+    ("records", "made"),
+    [
+        ((), set()),
+        (("stress/live.parquet",), {"compare_live_stress"}),
+        (("cost_parts.json",), {"simulate_stress"}),
+        (
+            ("stress/live.parquet", "cost_parts.json"),
+            {"compare_live_stress", "simulate_stress", "validate_simulator"},
+        ),
+    ],
+)
+def test_policies_under_traffic_are_told_as_far_as_records_are_shipped(snakemake, checkout, job_counts, records, made):
+    reference = checkout / "reference" / "cpu"
+    shutil.rmtree(reference / "stress", ignore_errors=True)
+    (reference / "cost_parts.json").unlink(missing_ok=True)
+    for record in records:
+        (reference / record).parent.mkdir(exist_ok=True)
+        (reference / record).touch()
+    done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=shipped")
+    assert done.returncode == 0, done.stderr
+    rules = {"phase5_serving", "compare_live_stress", "simulate_stress", "validate_simulator"}
+    assert rules & set(job_counts(done)) == made
+    assert ("fig10_serving_stress" in done.stdout) == ("compare_live_stress" in made)
+    assert ("fig10b_simulated_stress" in done.stdout) == ("simulate_stress" in made)
+
+
+@pytest.mark.parametrize("pool", ["pilot", "self_chat_r4_attn"])
+def test_part_of_a_pool_is_not_put_under_traffic(snakemake, job_counts, pool):
+    done = snakemake("--dry-run", "--config", "tier=cpu", "measurements=fresh", f"pool={pool}")
+    assert done.returncode == 0, done.stderr
+    assert "phase5_serving" not in job_counts(done)
 
 
 def test_a_tier_that_ships_no_observations_still_writes_its_matrix_and_draws_no_figure_of_it(snakemake, checkout):
@@ -152,6 +188,10 @@ def test_figures_depend_on_measurements_and_cost(snakemake):
         ("decide", "join_tables"),
         ("join_tables", "plot_figure"),
         ("join_tables", "write_verdict_table"),
+        ("policy", "phase5_serving"),
+        ("decide", "phase5_serving"),
+        ("phase5_serving", "compare_live_stress"),
+        ("compare_live_stress", "plot_figure"),
     }
     assert expected <= edges
 

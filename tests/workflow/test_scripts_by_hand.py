@@ -14,6 +14,7 @@ PLANS = {
     "phase1_collect": "phase1/plan.json",
     "phase2_screen": "phase2_screen/plan.json",
     "calibration_probe": "calibration/plan.json",
+    "phase5_serving": "phase5/plan.json",
 }
 
 
@@ -32,7 +33,8 @@ def _run(folder, script, *words):
 @pytest.mark.parametrize(("tier", "prefix"), [("paper", None), ("cpu", "configs/cpu")])
 @pytest.mark.parametrize("script", sorted(PLANS))
 def test_a_plan_lies_in_the_folder_of_its_tier(folder, script, tier, prefix):
-    name = "phase0_runtime.yaml" if script.startswith("phase0") else "phase1_measurement.yaml"
+    names = {"phase0": "phase0_runtime.yaml", "phase5": "traffic.yaml"}
+    name = names.get(script[:6], "phase1_measurement.yaml")
     done = _run(folder, script, *([] if prefix is None else ["--config", f"{prefix}/{name}"]))
     assert done.returncode == 0, done.stderr
     written = {path.relative_to(folder).as_posix() for path in (folder / "results").rglob("*") if path.is_file()}

@@ -6,10 +6,10 @@ from lora_spec.config.adapter_families import FamilyKind
 from lora_spec.config.adapter_pool import Adapter
 from lora_spec.config.base_profile import BaseProfileConfig
 from lora_spec.config.baselines import BaselinesConfig
-from lora_spec.config.fields import PositiveCount, Seed, Text
+from lora_spec.config.fields import OpenFraction, PositiveCount, Seed, Text
 from lora_spec.config.gate import GateConfig
-from lora_spec.config.models import DistillationConfig, ShippedLayersSource
-from lora_spec.config.traffic import Pattern
+from lora_spec.config.models import DistillationConfig, EngineConfig, ShippedLayersSource
+from lora_spec.config.traffic import Pattern, TrafficConfig
 from lora_spec.typed import AdapterName
 
 
@@ -96,6 +96,17 @@ class BaseProfileSettings(TypedDict):
 
     base_profile: BaseProfileConfig
     context: PairNames
+
+
+class SimulationSettings(TypedDict):
+    """What the simulated grid needs beside results; ``ranks`` maps an adapter to its rank."""
+
+    traffic: TrafficConfig
+    baselines: BaselinesConfig
+    engine: EngineConfig
+    ranks: dict[AdapterName, PositiveCount]
+    level: OpenFraction
+    setup: Text
 
 
 class StudySettings(TypedDict):

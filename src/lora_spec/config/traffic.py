@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from lora_spec.config.fields import ConfigModel, Fraction, Name, NonNegative, Positive, PositiveCount, Seed
+from lora_spec.config.traffic_live import LiveConfig
 
 
 class UniformPattern(ConfigModel):
@@ -74,6 +75,7 @@ class TrafficConfig(ConfigModel):
     warmup_s: NonNegative = Field(description="Start of the run that is not counted, s.")
     service_level: ServiceLevel = Field(description="Service level of a good request.")
     seeds: tuple[Seed, ...] = Field(min_length=1, description="One trial per seed; policies see the same arrivals.")
+    live: LiveConfig = Field(description="What of it is run on a real server; the rest is for the simulator.")
 
     @model_validator(mode="after")
     def _shares_add_up(self) -> "TrafficConfig":
@@ -84,4 +86,14 @@ class TrafficConfig(ConfigModel):
             names = [part.name for part in getattr(self, field)]
             if len(set(names)) < len(names):
                 raise ValueError(f"names in {field} must be unique")
+        return self
+
+    @model_validator(mode="after")
+    def _live_scenarios_exist(self) -> "TrafficConfig":
+        known = {"pattern": self.patterns, "cache_mode": self.cache_modes}
+        for scenario in self.live.scenarios:
+            for field, parts in known.items():
+                name, names = getattr(scenario, field), [part.name for part in parts]
+                if name not in names:
+                    raise ValueError(f"live: scenario {field} {name!r} is not defined; there are {', '.join(names)}")
         return self

@@ -35,6 +35,8 @@ class ServerOptions:
         Tokens of one step, and blocks of the cache in place of those that its memory holds; None leaves both to vLLM.
     structured_outputs
         vLLM's ``--structured-outputs-config``; None leaves it to vLLM.
+    is_lora_updatable
+        Let clients load and unload adapters while the server runs: for trusted clients alone.
     """
 
     target: Path
@@ -55,6 +57,7 @@ class ServerOptions:
     max_num_batched_tokens: int | None = None
     num_cache_blocks: int | None = None
     structured_outputs: Mapping[str, str | bool] | None = None
+    is_lora_updatable: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -96,7 +99,7 @@ def _lora_words(options: ServerOptions) -> list[str]:
         return []
     words = ["--enable-lora", "--max-loras", str(options.max_loras), "--max-lora-rank", str(options.max_lora_rank)]
     words += [] if options.max_cpu_loras is None else ["--max-cpu-loras", str(options.max_cpu_loras)]
-    modules = [json.dumps({"name": name, "path": str(path)}) for name, path in options.adapters.items()]
+    modules = [json.dumps({"name": name, "path": str(path)}) for name, path in sorted(options.adapters.items())]
     return [*words, "--lora-modules", *modules]
 
 
@@ -117,4 +120,5 @@ def _speculation_words(options: ServerOptions) -> list[str]:
 def server_environment(options: ServerOptions, *, metrics_dir: Path) -> dict[str, str]:
     """Return the environment variables; counters of the scheduler's process reach ``/metrics`` by ``metrics_dir``."""
     found = vllm_environment(kv_cache_gib=options.kv_cache_gib, is_in_process=False)
-    return found | {"PROMETHEUS_MULTIPROC_DIR": str(metrics_dir)}
+    updating = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"} if options.is_lora_updatable else {}
+    return found | updating | {"PROMETHEUS_MULTIPROC_DIR": str(metrics_dir)}

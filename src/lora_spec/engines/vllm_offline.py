@@ -14,6 +14,7 @@ from lora_spec.engines.base import (
     GenerationRequest,
     PrefillTiming,
 )
+from lora_spec.engines.chat_template import encode_chat
 from lora_spec.engines.vllm_environment import import_vllm, usable_cores
 from lora_spec.engines.vllm_requests import completion_of, endless
 from lora_spec.engines.vllm_steps import StepTimer, skip_drafter_at_depth_zero
@@ -132,14 +133,7 @@ class VllmOfflineEngine(Engine):
 
     def encode_chat(self, messages: Sequence[str]) -> list[tuple[int, ...]]:
         """Return each message under the tokenizer's chat template, with the generation prompt."""
-        tokenizer = self._llm.get_tokenizer()
-        texts = [
-            tokenizer.apply_chat_template(
-                [{"role": "user", "content": message}], tokenize=False, add_generation_prompt=True
-            )
-            for message in messages
-        ]
-        return [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+        return encode_chat(self._llm.get_tokenizer(), messages)
 
     def set_depth(self, default_depth: int | None, *, depth_by_adapter: Mapping[str, int] | None = None) -> None:
         """Set the depth through the scheduler."""

@@ -103,6 +103,10 @@ class VllmServer:
             self._metrics_dir.cleanup()
             self._metrics_dir = None
 
+    def is_answering(self) -> bool:
+        """Return whether the server says that its engine is well; False too where it says nothing."""
+        return self._answers()
+
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._process is None:
             raise EngineError("the server is not running; enter it with a with statement")

@@ -24,7 +24,7 @@ class CpuMeter(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
 
-def _busy_seconds() -> float:
+def busy_seconds() -> float:
     """Return CPU seconds used by all processes of the machine, and stolen by its host, since the start."""
     try:
         fields = _STAT.read_text().split("\n", 1)[0].split()[1:]
@@ -55,7 +55,7 @@ class OtherCpuMeter:
 
     def _read(self) -> tuple[float, float]:
         own = os.times()
-        return time.monotonic(), _busy_seconds() - (own.user + own.system + own.children_user + own.children_system)
+        return time.monotonic(), busy_seconds() - (own.user + own.system + own.children_user + own.children_system)
 
 
 class Patience:

@@ -29,6 +29,7 @@ from lora_spec.plots.schemas import (
     RANK_DISAGREEMENT,
     RISK_COVERAGE,
     SERVING_STRESS,
+    SIMULATED_STRESS,
     FrameSchema,
 )
 from lora_spec.plots.serving_stress import draw_serving_stress
@@ -62,6 +63,7 @@ FIGURES = {
         FigureSpec("7", COST_MODEL_FIT, draw_cost_model_fit),
         FigureSpec("8", RISK_COVERAGE, draw_risk_coverage),
         FigureSpec("10", SERVING_STRESS, draw_serving_stress),
+        FigureSpec("10b", SIMULATED_STRESS, draw_serving_stress),
     )
 }
 

@@ -1,5 +1,6 @@
 """The tables that figures are drawn from: column names, types and meanings, declared once."""
 
+from dataclasses import replace
 from typing import get_args
 
 from lora_spec.plots.frame_schema import Column, FrameSchema
@@ -271,6 +272,9 @@ SERVING_STRESS = FrameSchema(
     intervals=(("gain_lower", "gain_upper"), ("regret_lower", "regret_upper")),
     one_value=("source",),
 )
+
+SIMULATED_STRESS = replace(SERVING_STRESS, name="simulated_stress")
+"""The same of simulated runs: of the whole pool, at more loads, under every policy."""
 
 VERDICT_TABLE = FrameSchema(
     "verdict_table",

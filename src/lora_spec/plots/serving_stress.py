@@ -35,19 +35,21 @@ _FRAMES = {"gain": (-0.3, 0.3), "regret": (-0.05, 0.6)}
 
 @figure_of(SERVING_STRESS)
 def draw_serving_stress(frame: pd.DataFrame, context: FigureContext) -> Figure:
-    """Return a panel per measure, cache mode and pattern, one row per policy."""
-    policies, patterns = list(frame["policy"].unique()), list(frame["pattern"].unique())
-    modes, rates = list(frame["cache_mode"].unique()), sorted(frame["request_rate_req_s"].unique())
+    """Return a panel per measure, cache mode and pattern, one row per policy.
+
+    A whole grid has a row of panels per cache mode; a live run is some places of it, side by side.
+    """
+    policies, rates = list(frame["policy"].unique()), sorted(frame["request_rate_req_s"].unique())
     measures = [measure for measure in _TOLD if frame[measure].notna().any()]
-    num_rows = len(measures) * len(modes)
-    fig = new_figure(1.3 + num_rows * (0.5 + 0.16 * len(policies)))
-    axes = fig.subplots(num_rows, len(patterns), sharey=True, squeeze=False)
-    for row, (measure, mode) in enumerate((measure, mode) for measure in measures for mode in modes):
-        for ax, pattern in zip(axes[row], patterns, strict=True):
+    rows = [(measure, places) for measure in measures for places in _rows_of_places(frame)]
+    fig = new_figure(1.3 + len(rows) * (0.5 + 0.16 * len(policies)))
+    axes = fig.subplots(len(rows), len(rows[0][1]), sharey=True, squeeze=False)
+    for row, (measure, places) in enumerate(rows):
+        for ax, (pattern, mode) in zip(axes[row], places, strict=True):
             part = frame[(frame["pattern"] == pattern) & (frame["cache_mode"] == mode)]
             _draw_panel(ax, part, measure, policies, rates, limits=_limits(frame, measure))
             ax.set_title(f"{shorten(pattern, 18)}, cache {mode}", loc="left")
-            if row % len(modes) == len(modes) - 1:
+            if (row + 1) % (len(rows) // len(measures)) == 0:
                 ax.set_xlabel(_TOLD[measure])
     for ax in axes[:, 0]:
         ax.set_yticks(range(len(policies)), [shorten(policy, 26) for policy in policies])
@@ -55,6 +57,15 @@ def draw_serving_stress(frame: pd.DataFrame, context: FigureContext) -> Figure:
     legend_above(fig, _handles(rates, frame), num_columns=len(rates) + 1)
     add_footer(fig, context, _count(frame))
     return fig
+
+
+def _rows_of_places(frame: pd.DataFrame) -> list[list[tuple[str, str]]]:
+    """Return rows of (pattern, cache mode): one per mode where all are there, else one of those that are."""
+    patterns, modes = frame["pattern"].unique(), frame["cache_mode"].unique()
+    found = list(dict.fromkeys(zip(frame["pattern"], frame["cache_mode"], strict=True)))
+    if len(found) < len(patterns) * len(modes):
+        return [found]
+    return [[(pattern, mode) for pattern in patterns] for mode in modes]
 
 
 def _limits(frame: pd.DataFrame, measure: str) -> tuple[float, float]:

@@ -27,6 +27,7 @@ class Metrics:
     depth: Any
     changes: Any
     policies: Any
+    adapter_loads: Any
 
 
 @functools.cache
@@ -52,6 +53,12 @@ def metrics() -> Metrics:
         ),
         changes=counter("changes", "Changes that live acceptance made.", "adapter", "change"),
         policies=counter("policies", "Policy files that were loaded or refused.", "outcome"),
+        adapter_loads=counter(
+            "adapter_loads",
+            "Adapters made ready for a batch: loaded from disk, or placed into a slot.",
+            "adapter",
+            "kind",
+        ),
     )
 
 
@@ -91,6 +98,10 @@ class AdapterCounters:
     def count_change(self, adapter: str | None, change: str) -> None:
         """Count a demotion, a promotion or a probe that failed."""
         self._metrics.changes.labels(adapter or BASE, change).inc()
+
+    def count_load(self, adapter: str, kind: str) -> None:
+        """Count an adapter that was made ready, ``load`` or ``place``."""
+        self._metrics.adapter_loads.labels(adapter, kind).inc()
 
     def count_policies(self, num_loaded: int, num_refused: int) -> None:
         """Count policy files."""

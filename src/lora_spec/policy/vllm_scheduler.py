@@ -17,9 +17,10 @@ import vllm
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
 
+from lora_spec.policy.adapter_cache import AdapterCache
 from lora_spec.policy.control import DepthControl
 from lora_spec.policy.counters import AdapterCounters, open_port
-from lora_spec.policy.options import read_options
+from lora_spec.policy.options import Options, read_options
 from lora_spec.policy.watched_file import WatchedPolicy
 
 SUPPORTED_VLLM_VERSIONS = ("0.32.0",)
@@ -37,7 +38,10 @@ class _DepthTable:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._by_hand: tuple[int | None, dict[str, int]] | None = None
-        self._control = _control_of(self.vllm_config, self.num_spec_tokens)
+        options = read_options(self.vllm_config.additional_config, os.environ)
+        self._counters = AdapterCounters()
+        self._control = _control_of(options, self.num_spec_tokens, self._counters)
+        self._cache = _cache_of(options, self.vllm_config.lora_config)
 
     def set_speculation_depth(
         self, default_depth: int | None, depth_by_adapter: Mapping[str, int] | None = None
@@ -78,6 +82,7 @@ class _DepthTable:
     def _limit_step(self, scheduler_output: Any) -> dict[str, int]:
         """Draft no deeper than this step's requests can use; return the depth of each."""
         self._control.begin_step(len(scheduler_output.num_scheduled_tokens))
+        self._count_loads(scheduler_output)
         depths = {
             request_id: self.speculation_depth(self.requests[request_id])
             for request_id in scheduler_output.num_scheduled_tokens
@@ -87,6 +92,14 @@ class _DepthTable:
             scheduler_output.num_spec_tokens_to_schedule, max(depths.values(), default=0)
         )
         return depths
+
+    def _count_loads(self, scheduler_output: Any) -> None:
+        if self._cache is None:
+            return
+        requests = (self.requests[request_id] for request_id in scheduler_output.num_scheduled_tokens)
+        adapters = {request.lora_request.name for request in requests if request.lora_request is not None}
+        for adapter, kind in self._cache.begin_step(adapters).items():
+            self._counters.count_load(adapter, kind)
 
     def update_draft_token_ids(self, draft_token_ids: Any) -> None:
         """Accept the worker's drafts, each request no more than its depth (not called under async scheduling)."""
@@ -116,9 +129,8 @@ class _DepthTable:
         )
 
 
-def _control_of(vllm_config: Any, max_depth: int) -> DepthControl:
+def _control_of(options: Options, max_depth: int, counters: AdapterCounters) -> DepthControl:
     """Return the control that ``--additional-config`` asks for; see :mod:`lora_spec.policy.options`."""
-    options = read_options(vllm_config.additional_config, os.environ)
     watched = None
     if options.policy is not None:
         watched = WatchedPolicy(
@@ -126,7 +138,18 @@ def _control_of(vllm_config: Any, max_depth: int) -> DepthControl:
         )
     if options.metrics_port is not None:
         open_port(options.metrics_port)
-    return DepthControl(watched, max_depth=max_depth, counters=AdapterCounters())
+    return DepthControl(watched, max_depth=max_depth, counters=counters)
+
+
+def _cache_of(options: Options, lora_config: Any) -> AdapterCache | None:
+    """Return the mirror of the worker's caches; the server loads the adapters that it was told of in their order."""
+    if lora_config is None:
+        return None
+    return AdapterCache(
+        max_loras=lora_config.max_loras,
+        max_cpu_loras=lora_config.max_cpu_loras or lora_config.max_loras,
+        preloaded=sorted(options.adapters or ()),
+    )
 
 
 class DepthAsyncScheduler(_DepthTable, AsyncScheduler):
