@@ -93,9 +93,7 @@ def test_a_plan_names_adapters_and_depths_before_anything_runs(tier, inputs):
     assert live_plan_payload(tier, None)["adapters"] is None
 
 
-def test_the_run_of_a_tier_is_recorded_with_all_that_comparing_needs(
-    tier, inputs, folders, pair, tmp_path
-):
+def test_the_run_of_a_tier_is_recorded_with_all_that_comparing_needs(tier, inputs, folders, pair, tmp_path):
     target, drafter = map(Path, pair)
     done, payload = run_live(
         tier,
