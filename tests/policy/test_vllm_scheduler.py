@@ -42,7 +42,7 @@ def _scheduler(name, adapters):
     scheduler.structured_output_manager = SimpleNamespace(validate_tokens=lambda request, tokens: tokens)
     scheduler.requests = {str(i): _request(adapter) for i, adapter in enumerate(adapters)}
     scheduler._control = DepthControl(None, max_depth=4, counters=AdapterCounters())
-    scheduler._by_hand = None
+    scheduler._by_hand = scheduler._cache = None
     return scheduler
 
 
