@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,12 @@ def _names_in(path: Path) -> set[str]:
     return {".".join(parts[: end + 1]) for parts in (name.split(".") for name in names) for end in range(len(parts))}
 
 
+@cache
+def _files_named_in(path: Path, _mtime_ns: int, _size: int) -> tuple[Path, ...]:
+    """Return the package's files that a source file names: read once, since a workflow asks for every rule."""
+    return tuple(file for name in _names_in(path) if (file := _module_file(name)))
+
+
 def code_files(script: Path) -> tuple[Path, ...]:
     """Return a script and every file of this package that it can import, however deep, sorted."""
     found, waiting = set(), [script.resolve()]
@@ -68,7 +75,8 @@ def code_files(script: Path) -> tuple[Path, ...]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += [file for name in _names_in(path) if (file := _module_file(name))]
+            about = path.stat()
+            waiting += _files_named_in(path, about.st_mtime_ns, about.st_size)
     return tuple(sorted(found))
 
 
