@@ -67,11 +67,14 @@ def test_every_contender_has_a_row_and_every_group_a_heading():
 
 
 @pytest.mark.parametrize(("panel", "score"), [(0, "spearman"), (1, "auroc")])
-def test_the_dashed_line_stands_at_the_best_null(panel, score):
+def test_the_dashed_line_stands_at_the_best_null_that_does_not_run_the_adapter(panel, score):
     frame = frames.predictor_scores()
-    nulls = frame[frame["mode"].isna() & (frame["score"] == score)]
+    frame.loc[frame["predictor"] == "own_traffic", "predictor"] = "direct_probe"
+    guessed = frame["mode"].isna() & (frame["predictor"] != "direct_probe") & (frame["score"] == score)
     dashed = [line for line in DRAW(frame).axes[panel].lines if line.get_linestyle() == "--"]
-    assert [np.unique(line.get_xdata()).tolist() for line in dashed] == [[nulls["estimate"].max()]]
+    assert [np.unique(line.get_xdata()).tolist() for line in dashed] == [[frame.loc[guessed, "estimate"].max()]]
+    probed = frame[(frame["predictor"] == "direct_probe") & (frame["score"] == score)]
+    assert probed["estimate"].item() > frame.loc[guessed, "estimate"].max()
 
 
 def test_the_figure_says_how_many_adapters_it_rests_on():
