@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lora_spec.records import Evidence
     from lora_spec.results import Result
 
-_REASONS_TOLD = 4
+_REASONS_TOLD = 6
 _MOST_REQUESTS = 1_000_000
 
 

@@ -34,6 +34,9 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+_EXIT_STATUS = "exit status: 0 verdict or ok, 3 abstain, 2 wrong input or usage, 1 a failed run"
+
+
 class Formatter(argparse.HelpFormatter):
     """argparse's own, which asks shutil for the terminal's width and so imports all compressors, even to parse."""
 
@@ -61,12 +64,14 @@ def build_parser(chosen: str | None) -> Parser:
         prog="lora-spec",
         formatter_class=Formatter,
         description="Decide how speculative decoding should be deployed for each new LoRA adapter.",
-        epilog="exit status: 0 verdict or ok, 3 abstain, 2 wrong input or usage, 1 a failed run",
+        epilog=_EXIT_STATUS,
     )
     parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
-        sub = commands.add_parser(name, help=command.help, description=command.help, formatter_class=Formatter)
+        sub = commands.add_parser(
+            name, help=command.help, description=command.help, epilog=_EXIT_STATUS, formatter_class=Formatter
+        )
         if name == chosen:
             module = importlib.import_module(command.module)
             module.add_arguments(sub)
