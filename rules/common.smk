@@ -483,7 +483,7 @@ def can_compare_predictors():
 
 
 def has_probe_curve():
-    """Return whether predictors are compared on adapters that are all probed."""
+    """Return whether predictors are compared on adapters that are all probed: then a second one sees the probes too."""
     probed = calibration_records()
     return (
         can_compare_predictors()
@@ -492,20 +492,15 @@ def has_probe_curve():
     )
 
 
-def has_probed_verdicts():
-    """Return whether a second predictor sees calibration probes: where all adapters are probed."""
-    return has_probe_curve()
-
-
 def predictions_by_mode():
     """Return the held-out predictions that verdicts are made of: in the gate's mode, and with probes."""
-    names = ["predictions", *(["probed/predictions"] if has_probed_verdicts() else [])]
+    names = ["predictions", *(["probed/predictions"] if has_probe_curve() else [])]
     return [f"results/{{run}}/predictor/{name}.json" for name in names]
 
 
 def certifications_by_mode():
     """Return the certificates of these, in the same order."""
-    probed = ["predictor/probed/certification"] if has_probed_verdicts() else []
+    probed = ["predictor/probed/certification"] if has_probe_curve() else []
     return [f"results/{{run}}/{name}.json" for name in ("certification", *probed)]
 
 
@@ -603,5 +598,5 @@ def study_settings():
 MODES = (
     "measured",
     TIER.gate.predictor.mode,
-    *([PROBED_MODE] if has_probed_verdicts() else []),
+    *([PROBED_MODE] if has_probe_curve() else []),
 )

@@ -423,7 +423,7 @@ rule gate_regret:
         measured="results/{run}/measured.json",
         predictions=predictions_by_mode(),
         cost_model="results/{run}/cost_model.json",
-        calibration=calibration_records() if has_probed_verdicts() else [],
+        calibration=calibration_records() if has_probe_curve() else [],
         step_cost=step_cost(),
         verdicts=expand(
             "results/{run}/verdicts/{adapter}.{mode}.json",

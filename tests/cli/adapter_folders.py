@@ -51,9 +51,10 @@ def rates_of(strength: float, depth: int) -> np.ndarray:
     return np.cumprod(1 / (1 + np.exp(-logits)))
 
 
-def _records(name: str, strength: float) -> tuple[PromptRecord, ...]:
+def records_of(name: str, strength: float, *, base_strength: float = 0.3) -> tuple[PromptRecord, ...]:
+    """Return the counts of an adapter and of its base at every depth, the base's as of an update of some strength."""
     records = []
-    for arm, served, power in (("adapted", name, strength), ("base", None, 0.3)):
+    for arm, served, power in (("adapted", name, strength), ("base", None, base_strength)):
         for depth in DEPTHS[1:]:
             accepted = tuple(int(NUM_DRAFTS * a) for a in rates_of(power, depth))
             counts = AcceptanceCounts(NUM_DRAFTS, NUM_DRAFTS * depth, sum(accepted), accepted)
@@ -71,7 +72,7 @@ def write_predictor(
         adapter = write_adapter(folder / "pool" / name, strength, seed=index)
         features.append(features_record(adapter, name=name))
         sha256 = features[-1]["adapter"]["weights_sha256"]
-        records.append(AcceptanceRecord(name, sha256, _records(name, strength)))
+        records.append(AcceptanceRecord(name, sha256, records_of(name, strength)))
         sources[name] = f"source-{index % num_sources}"
     fitted = fit_and_hold_out(
         features, records, gate=GATE | {"level": level}, sources=sources, target_model="target", draft_model="drafter"

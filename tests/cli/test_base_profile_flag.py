@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from adapter_folders import GATE, rates_of, write_cost_model
+from adapter_folders import GATE, rates_of, records_of, write_cost_model
 from build_adapter_cases import store
 from safetensors.numpy import save_file
 
@@ -15,7 +15,7 @@ from lora_spec.cli.main import main
 from lora_spec.features import extract_features, read_base_profile
 from lora_spec.features.base_profile import write_base_profile
 from lora_spec.predictors import fit_and_hold_out
-from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
+from lora_spec.records import AcceptanceRecord
 from lora_spec.results import write_result
 
 sys.path.append(str(Path(__file__).parents[1] / "features"))
@@ -57,7 +57,7 @@ def _write_predictor(root):
         path = write_adapter(root / name, strength, seed=index)
         features.append(extract_features(path, name=name, profile=profile).to_dict())
         sha256 = features[-1]["adapter"]["weights_sha256"]
-        records.append(AcceptanceRecord(name, sha256, tuple(_records(name, strength))))
+        records.append(AcceptanceRecord(name, sha256, records_of(name, strength, base_strength=0.1)))
         sources[name] = f"source-{index % 12}"
     gate = {**GATE, "level": 0.8, "predictor": {**GATE["predictor"], "mode": "checkpoint_base"}}
     fitted = fit_and_hold_out(
@@ -65,14 +65,6 @@ def _write_predictor(root):
     )
     circumstances = {"evidence": "measured", "tier": "test", "provenance": {}}
     write_result(root / "predictor.json", kind="predictor", payload=fitted.predictor, **circumstances)
-
-
-def _records(name, strength):
-    for arm, served, power in (("adapted", name, strength), ("base", None, 0.1)):
-        for depth in (1, 2, 3, 4):
-            accepted = tuple(int(NUM_DRAFTS * rate) for rate in rates_of(power, depth))
-            counts = AcceptanceCounts(NUM_DRAFTS, NUM_DRAFTS * depth, sum(accepted), accepted)
-            yield PromptRecord("p", "own", arm, served, counts, 1, (1,), "stop")
 
 
 @pytest.fixture

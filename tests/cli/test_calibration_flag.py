@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from adapter_folders import GATE, rates_of, write_adapter, write_cost_model
+from adapter_folders import GATE, records_of, write_adapter, write_cost_model
 
 from lora_spec.cli.main import main
 from lora_spec.features import extract_features
 from lora_spec.features.calibration import with_calibrations
 from lora_spec.measurement.calibration_table import write_calibration
 from lora_spec.predictors import fit_and_hold_out
-from lora_spec.records import AcceptanceCounts, AcceptanceRecord, PromptRecord
+from lora_spec.records import AcceptanceRecord
 from lora_spec.results import write_result
 
 sys.path.append(str(Path(__file__).parents[1] / "foundation"))
@@ -32,14 +32,6 @@ def _probe(name, sha256, strength):
     return make_record(prompts, adapter=name, adapter_sha256=sha256)
 
 
-def _records(name, strength):
-    for arm, served, power in (("adapted", name, strength), ("base", None, 0.3)):
-        for depth in (1, 2, 3, 4):
-            accepted = tuple(int(NUM_DRAFTS * rate) for rate in rates_of(power, depth))
-            counts = AcceptanceCounts(NUM_DRAFTS, NUM_DRAFTS * depth, sum(accepted), accepted)
-            yield PromptRecord("p", "own", arm, served, counts, 1, (1,), "stop")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Return a folder with an adapter, its probe, one of other weights, a cost model, and a predictor on probes."""
@@ -49,7 +41,7 @@ def folder(tmp_path_factory):
         name = f"adapter-{index}"
         features.append(extract_features(write_adapter(root / name, strength, seed=index), name=name).to_dict())
         sha256 = features[-1]["adapter"]["weights_sha256"]
-        records.append(AcceptanceRecord(name, sha256, tuple(_records(name, strength))))
+        records.append(AcceptanceRecord(name, sha256, records_of(name, strength)))
         probes.append(_probe(name, sha256, strength))
         sources[name] = f"source-{index % 12}"
     for mode, seen in (("checkpoint_calib", NUM_PROMPTS), ("checkpoint_only", None)):

@@ -8,7 +8,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import shorten
-from lora_spec.plots.schemas import GATE_REGRET
+from lora_spec.plots.policy_schemas import GATE_REGRET
 from lora_spec.plots.style import (
     BLUE,
     FAINT,

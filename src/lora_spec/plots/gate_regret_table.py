@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from lora_spec.plots.context import with_context
-from lora_spec.plots.schemas import GATE_REGRET
+from lora_spec.plots.policy_schemas import GATE_REGRET
 
 _SPREAD = ("mean", "p5", "p25", "p50", "p75", "p95")
 

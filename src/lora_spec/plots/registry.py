@@ -12,6 +12,7 @@ from lora_spec.plots.cost_model_fit import draw_cost_model_fit
 from lora_spec.plots.decision_map import draw_decision_map
 from lora_spec.plots.gate_regret import draw_gate_regret
 from lora_spec.plots.paired_effect import draw_paired_effect
+from lora_spec.plots.policy_schemas import GATE_REGRET, SERVING_STRESS, SIMULATED_STRESS
 from lora_spec.plots.predicted_vs_measured import draw_predicted_vs_measured
 from lora_spec.plots.predictor_scores import draw_predictor_scores
 from lora_spec.plots.probe_curve import draw_probe_curve
@@ -21,15 +22,12 @@ from lora_spec.plots.schemas import (
     COMPOSABILITY,
     COST_MODEL_FIT,
     DECISION_MAP,
-    GATE_REGRET,
     PAIRED_EFFECT,
     PREDICTED_VS_MEASURED,
     PREDICTOR_SCORES,
     PROBE_CURVE,
     RANK_DISAGREEMENT,
     RISK_COVERAGE,
-    SERVING_STRESS,
-    SIMULATED_STRESS,
     FrameSchema,
 )
 from lora_spec.plots.serving_stress import draw_serving_stress

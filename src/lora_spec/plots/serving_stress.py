@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import shorten
-from lora_spec.plots.schemas import SERVING_STRESS
+from lora_spec.plots.policy_schemas import SERVING_STRESS
 from lora_spec.plots.style import (
     BLUE,
     FAINT,

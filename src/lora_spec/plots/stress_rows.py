@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from lora_spec.plots.context import with_context
-from lora_spec.plots.schemas import SERVING_STRESS
+from lora_spec.plots.policy_schemas import SERVING_STRESS
 from lora_spec.records import Evidence
 
 
