@@ -166,6 +166,30 @@ def test_the_parts_of_a_step_say_what_being_off_in_the_engine_costs(policy, inpu
     assert "this tax is 0.05" in (inputs / "out" / "fleet.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("tokens", "is_worth_it"), [({"good": 1.0, "poor": 0.0}, True), ({"good": 0, "poor": 7}, False)]
+)
+def test_it_says_whether_the_engine_of_this_traffic_should_draft(policy, inputs, tokens, is_worth_it):
+    parts = _write_step_cost(inputs / "parts.json")
+    (inputs / "traffic.json").write_text(json.dumps(tokens))
+    code, out, err = policy("--json", step_cost=parts, traffic=inputs / "traffic.json")
+    assert code == 0, err
+    plan, page = json.loads(out), (inputs / "out" / "fleet.html").read_text()
+    assert plan["drafting_gain"]["is_drafter_worth_it"] is is_worth_it
+    assert ("start no-drafter instead" in err) is not is_worth_it
+    assert ("start one without" in page) is not is_worth_it
+    assert "--speculative-config" not in plan["no_drafter"]["command"]
+    assert "no-drafter)" in (inputs / "out" / "pools.sh").read_text()
+
+
+def test_traffic_of_a_stranger_is_refused_and_nothing_is_written(policy, inputs):
+    (inputs / "traffic.json").write_text('{"nobody": 1}')
+    code, _, err = policy(step_cost=_write_step_cost(inputs / "parts.json"), traffic=inputs / "traffic.json")
+    assert code == 2
+    assert "traffic of adapter nobody" in err
+    assert not (inputs / "out").exists()
+
+
 def test_ranks_come_from_the_adapters_that_lie_here(policy, inputs):
     from adapter_folders import write_adapter
 

@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step-cost", type=given_path, metavar="F", help="fitted parts of a step: they tell what being off costs"
     )
+    parser.add_argument(
+        "--traffic", type=given_path, metavar="F", help="JSON, output tokens by adapter (default: all have the same)"
+    )
     parser.add_argument("--gate", type=given_path, required=True, metavar="F", help="gate.yaml")
     parser.add_argument("--target", required=True, metavar="MODEL", help="model that vLLM serves: folder or repository")
     parser.add_argument("--drafter", required=True, metavar="MODEL", help="its draft model")
@@ -49,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from lora_spec.cli.policy_folder import FleetInputs, write_policy_folder
     from lora_spec.cost_model.payload import read_cost_model_result
     from lora_spec.cost_model.step_payload import read_step_cost_result
+    from lora_spec.gate.engine_choice import read_traffic
     from lora_spec.gate.fleet_verdicts import read_fleet
     from lora_spec.provenance import collect_provenance
 
@@ -65,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         adapter_paths=paths,
         provenance=collect_provenance(config=_flags(args), seed=None, command=["lora-spec", "policy"]),
         summaries=_summaries(args.measured),
+        traffic=args.traffic and read_traffic(args.traffic),
         step_cost=args.step_cost and read_step_cost_result(args.step_cost, evidence=evidence),
         max_loras=args.max_loras,
         max_lora_rank=args.max_lora_rank or _largest_rank(paths.values()),
@@ -141,12 +146,24 @@ def _largest_rank(paths: "Sequence[str] | Any") -> int | None:
 
 def _flags(args: argparse.Namespace) -> dict[str, Any]:
     """Return what was asked, without where files lie on this machine."""
-    files = ("cost_model", "step_cost", "gate", "measured")
+    files = ("cost_model", "step_cost", "gate", "measured", "traffic")
     return {
         **{key: getattr(args, key) and getattr(args, key).name for key in files},
         **{key: getattr(args, key) for key in ("mode", "max_loras", "max_lora_rank", "allow_smoke")},
         "verdicts": [path.name for path in args.verdicts],
     }
+
+
+def gain_words(plan: Mapping[str, Any]) -> str:
+    """Return whether the one engine of a plan should have a drafter, as a sentence."""
+    gain = plan["drafting_gain"]
+    ratio, size = gain["goodput_ratio"], gain["batch_size"]
+    told = f"{plan['one_engine']['name']} makes an estimated {ratio:.2f} times the tokens of one without a drafter, at batch {size}"
+    if guessed := gain["num_abstained"]:
+        told += f" ({guessed} of {gain['num_adapters']} adapters by estimates that the gate did not trust)"
+    if unknown := len(gain["unknown_adapters"]):
+        told += f"; {unknown} adapters without any estimate are not in it"
+    return told if gain["is_drafter_worth_it"] else f"{told}: start {plan['no_drafter']['name']} instead"
 
 
 def describe(plan: Mapping[str, Any], folder: Path) -> str:
@@ -157,4 +174,6 @@ def describe(plan: Mapping[str, Any], folder: Path) -> str:
         lines.append(f"  pool {pool['name']}: {depth}, {len(pool['adapters'])} adapters")
     off = len(plan["off"]["in_engine"])
     lines.append(f"  {plan['one_engine']['name']}: every adapter at its own depth, {off} of them off at this load")
+    if plan["drafting_gain"]:
+        lines.append(f"  {gain_words(plan)}")
     return "\n".join(lines)

@@ -8,7 +8,9 @@ from typing import Any
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.step_model import StepCostModel
+from lora_spec.cost_model.table_steps import spared_token_ms
 from lora_spec.errors import LoraSpecError, PolicyError
+from lora_spec.gate.engine_choice import DraftingGain, drafting_gain
 from lora_spec.gate.fleet_policy import fleet_policy
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.pool_plan import pool_plan, pool_script
@@ -44,6 +46,8 @@ class FleetInputs:
         None takes the rank that step times were measured at.
     step_cost
         The fitted parts of a step, which tell what being off in an engine that can draft costs; None: nobody knows.
+    traffic
+        Output tokens by adapter, in any unit; None: all have the same.
     """
 
     verdicts: Sequence[FleetVerdict]
@@ -57,6 +61,7 @@ class FleetInputs:
     max_loras: int | None = None
     max_lora_rank: int | None = None
     step_cost: Result | None = None
+    traffic: Mapping[str, float] | None = None
 
 
 def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
@@ -75,14 +80,17 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
     pools = plan_pools(
         inputs.verdicts, payload, settings=settings, is_hot_adapter_merged=rules["is_hot_adapter_merged"]
     )
-    headline = payload["loads"][headline_index(payload, settings)]["max_batch_size"]
+    index = headline_index(payload, settings)
+    headline = payload["loads"][index]["max_batch_size"]
     tax = _off_tax(inputs, model, headline)
-    plan = pool_plan(pools, payload, settings=settings, serving=_serving(inputs, model, folder), off_tax=tax)
+    depths = {name: found[index] for name, found in payload["adapters"].items()}
+    told = {"off_tax": tax, "gain": _gain(inputs, model, depths, headline, tax)}
+    plan = pool_plan(pools, payload, settings=settings, serving=_serving(inputs, model, folder), **told)
     evidence = _evidence(inputs)
     common = {"evidence": evidence, "tier": inputs.cost_model.tier, "provenance": inputs.provenance}
     policy = result_bytes(kind="policy", payload=payload, **common)
     _check_readable(policy, payload)
-    fleet = Fleet(inputs.verdicts, payload, pools, model, settings, headline, inputs.cost_model.tier, evidence, tax)
+    fleet = Fleet(inputs.verdicts, payload, pools, model, settings, headline, inputs.cost_model.tier, evidence, **told)
     write_all_atomically(
         {
             **_profiles(inputs, model, folder, evidence),
@@ -111,6 +119,16 @@ def _off_tax(inputs: FleetInputs, model: CostModel, batch_size: int) -> Interval
     check_same_engine(step_cost, model)
     context = inputs.gate["headline_load"]["num_context_tokens"]
     return off_in_engine_tax(step_cost, batch_size=batch_size, num_context_tokens=context)
+
+
+def _gain(
+    inputs: FleetInputs, model: CostModel, depths: Mapping[str, int], batch_size: int, tax: Interval | None
+) -> DraftingGain | None:
+    if inputs.step_cost is None or tax is None:
+        return None
+    token_ms = spared_token_ms(StepCostModel.from_dict(inputs.step_cost.payload))
+    load = {"batch_size": batch_size, "off_tax": tax.estimate, "token_ms": token_ms}
+    return drafting_gain(inputs.verdicts, depths, model, shares=inputs.traffic, **load)
 
 
 def _evidence(inputs: FleetInputs) -> Evidence:

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from lora_spec.gate.engine_choice import DraftingGain
 from lora_spec.gate.pools import Pool, headline_index
 from lora_spec.gate.serve_commands import Serving, merge_command, one_engine_command, pool_command, shell_line
 from lora_spec.gate.settings import GateSettings
 from lora_spec.records import Interval
 
-ONE_ENGINE = "one-engine"
-"""Name of the engine that obeys ``policy.json`` and needs no pools."""
+ONE_ENGINE, NO_DRAFTER = "one-engine", "no-drafter"
+"""Names of the engine that obeys ``policy.json`` and needs no pools, and of the one that cannot draft at all."""
 
 
 def pool_plan(
@@ -20,6 +21,7 @@ def pool_plan(
     settings: GateSettings,
     serving: Serving,
     off_tax: Interval | None = None,
+    gain: DraftingGain | None = None,
 ) -> dict[str, Any]:
     """Return the payload of ``pools.json``.
 
@@ -30,14 +32,19 @@ def pool_plan(
     off_tax
         What being off in an engine that can draft costs (:func:`lora_spec.gate.pools.off_in_engine_tax`); None where
         nobody has measured it.
+    gain
+        Of the one engine over one without a drafter; None where the tax is not known.
     """
     index, names = headline_index(payload, settings), list(payload["adapters"])
     command = one_engine_command(names, payload["max_num_speculative_tokens"], serving)
+    plain = pool_command(Pool(NO_DRAFTER, 0, tuple(names)), serving, port=serving.first_port)
     return {
         "batch_size": payload["loads"][index]["max_batch_size"],
         "standing_num_speculative_tokens": settings.standing_num_speculative_tokens,
         "pools": [_pool(pool, serving, port=serving.first_port + place) for place, pool in enumerate(pools)],
         "one_engine": {"name": ONE_ENGINE, "command": command, "shell": shell_line(command)},
+        "no_drafter": {"name": NO_DRAFTER, "command": plain, "shell": shell_line(plain)},
+        "drafting_gain": _gain(gain),
         "off": _off(pools, payload, index, off_tax),
     }
 
@@ -53,6 +60,13 @@ def _pool(pool: Pool, serving: Serving, *, port: int) -> dict[str, Any]:
     }
 
 
+def _gain(gain: DraftingGain | None) -> dict[str, Any] | None:
+    if gain is None:
+        return None
+    told = {**asdict(gain), "unknown_adapters": list(gain.unknown_adapters)}
+    return {**told, "is_drafter_worth_it": gain.is_drafter_worth_it}
+
+
 def _off(pools: Sequence[Pool], payload: Mapping[str, Any], index: int, tax: Interval | None) -> dict[str, Any]:
     """Return who is off where: an engine that can draft and does not is slower than one that cannot."""
     return {
@@ -64,7 +78,7 @@ def _off(pools: Sequence[Pool], payload: Mapping[str, Any], index: int, tax: Int
 
 def pool_script(plan: Mapping[str, Any]) -> str:
     """Return a POSIX shell script: ``sh pools.sh NAME`` starts that engine, further words go to ``vllm serve``."""
-    engines = [*plan["pools"], plan["one_engine"]]
+    engines = [*plan["pools"], plan["one_engine"], plan["no_drafter"]]
     lines = [
         "#!/bin/sh",
         "# sh pools.sh NAME [flags of vllm serve]: start one engine of a plan made by lora-spec policy.",

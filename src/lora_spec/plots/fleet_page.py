@@ -14,6 +14,7 @@ from typing import Any
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.decision_map import decision_map
+from lora_spec.gate.engine_choice import DraftingGain
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.pools import Pool, pool_of
 from lora_spec.gate.settings import GateSettings
@@ -58,6 +59,7 @@ class Fleet:
     tier: str
     evidence: Evidence
     off_tax: Interval | None = None
+    gain: DraftingGain | None = None
 
 
 def fleet_page(fleet: Fleet) -> str:
@@ -224,13 +226,23 @@ def _pools(fleet: Fleet) -> list[str]:
     told = "has not been measured" if tax is None else f"is {_interval(tax)} of a step"
     return [
         "<p>For engines without a depth per adapter. An engine that can draft and does not is slower than one that "
-        f"cannot: this tax {told} here.</p>",
+        f"cannot: this tax {told} here.{_gain(fleet.gain)}</p>",
         '<div class="scroll"><table class="loads"><thead><tr><th scope="col">pool</th><th scope="col">depth</th>'
         f'<th scope="col">adapters</th><th scope="col">for</th></tr></thead><tbody>{"".join(rows)}</tbody>'
         "</table></div>",
         "<footer><p>Intervals of acceptance lengths hold at the level of their verdicts, those of speedups are by "
         "bounds. Command lines: pools.json and pools.sh beside this page.</p></footer>",
     ]
+
+
+def _gain(gain: DraftingGain | None) -> str:
+    if gain is None:
+        return ""
+    told = (
+        f" One engine that obeys policy.json makes an estimated {gain.goodput_ratio:.2f} times the tokens of one "
+        f"without a drafter, at batch {gain.batch_size}"
+    )
+    return f"{told}." if gain.is_drafter_worth_it else f"{told}: start one without (pool no-drafter of pools.sh)."
 
 
 def _purpose(pool: Pool) -> str:

@@ -1,12 +1,13 @@
 """Who is compared over mixes: baselines, and verdicts by what they rest on; none is told more than it may know."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from lora_spec.errors import ConfigError
 from lora_spec.policy.policy_file import Policy
+from lora_spec.stress.mixes.engine_by_mix import EngineByMix
 from lora_spec.stress.mixes.serving import Horizon, ServedMix, best_candidate_goodput
 from lora_spec.stress.policies.base import Rates, Situation
 from lora_spec.stress.policies.registry import make_candidates
@@ -16,6 +17,9 @@ Goodput = Callable[[ServedMix, int], float]
 
 PLAIN = "plain"
 """The variant of a policy that has no other, or of verdicts as they stand."""
+
+BY_MIX = "engine by the mix"
+"""The variant of verdicts whose engine has a drafter only where the mix gains by it."""
 
 _ALONE, _SWITCH = "predictor_gated_shortened_depth", "predictor_gated_disablement"
 _FILE, _LIVE = "policy_file", "policy_file_live"
@@ -56,6 +60,8 @@ class Knowledge:
         By feature mode and variant, the policy file of the verdicts.
     merged_time_ratio
         By batch size, T_0 of an engine without LoRA over T_0 with it; None where nobody has timed that.
+    engines
+        By feature mode, who says whether a mix's engine gets a drafter; empty where the tax of off is not known.
     """
 
     base: Mapping[str | None, Rates]
@@ -63,6 +69,7 @@ class Knowledge:
     probed: Mapping[int, Mapping[str | None, Rates]]
     policies: Mapping[tuple[str, str], Policy]
     merged_time_ratio: Mapping[int, float] | None = None
+    engines: Mapping[str, EngineByMix] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,10 +112,13 @@ def make_contenders(shared: Field, knows: Knowledge, *, gate_mode: str) -> list[
 
 
 def _ours(shared: Field, knows: Knowledge) -> Iterator[Contender]:
-    """Yield the verdicts of every mode and variant, the plain ones also with the live rule."""
+    """Yield the verdicts of every mode and variant, the plain ones also with an engine by the mix and the live rule."""
     for (mode, variant), policy in knows.policies.items():
         ours = {"policy": "verdicts", "is_ours": True, "told": {"policy": policy}}
-        yield shared.by_policy(_FILE, mode, variant=variant, **ours)
+        as_told = shared.by_policy(_FILE, mode, variant=variant, **ours)
+        yield as_told
+        if variant == PLAIN and mode in knows.engines:
+            yield replace(as_told, variant=BY_MIX, goodput=partial(_by_mix, knows.engines[mode], as_told.goodput))
         if variant == PLAIN and policy.live is not None:
             yield shared.by_policy(_LIVE, mode, variant="live rule", **ours)
 
@@ -116,6 +126,10 @@ def _ours(shared: Field, knows: Knowledge) -> Iterator[Contender]:
 def _served(name: str, situation: Situation, horizon: Horizon, mix: ServedMix, seed: int) -> float:
     candidates = make_candidates(name, replace(situation, seed=seed))
     return best_candidate_goodput(candidates, mix, horizon=horizon, seed=seed)
+
+
+def _by_mix(engine: EngineByMix, with_drafter: Goodput, mix: ServedMix, seed: int) -> float:
+    return with_drafter(mix, seed) if engine.is_drafter_worth_it(mix) else off_elsewhere(mix)
 
 
 def off_elsewhere(mix: ServedMix, seed: int = 0) -> float:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lora_spec.cost_model.mix_goodput import goodputs
 from lora_spec.cost_model.table_steps import TableSteps
-from lora_spec.stress.mixes.goodput import goodputs
 from lora_spec.stress.policies.base import Candidates, Chooser
 
 Array = NDArray[np.float64]

@@ -22,6 +22,7 @@ from lora_spec.joins import check_same_weights
 from lora_spec.policy.policy_file import SCHEMA_VERSION, Policy, parse_policy
 from lora_spec.records import AcceptanceEstimate
 from lora_spec.stress.mixes.contenders import PLAIN, Contender, Field, Knowledge, make_contenders
+from lora_spec.stress.mixes.engine_by_mix import EngineByMix
 from lora_spec.stress.mixes.mix import Mix, draw_mixes
 from lora_spec.stress.mixes.regret import regrets_of, summary_of
 from lora_spec.stress.mixes.serving import Horizon
@@ -199,7 +200,19 @@ class Study:
             probed={num: self._probed(num) for num in self._options["direct_probe"]["num_prompts"] if evidence.probes},
             policies=self.policies,
             merged_time_ratio=self._merged_ratios(),
+            engines=self._engines(),
         )
+
+    def _engines(self) -> dict[str, EngineByMix]:
+        """Return who chooses engines, by feature mode."""
+        if self.taxes is None:
+            return {}
+        shared = {"cost_model": self._evidence.cost_model, "batch_sizes": self.sizes}
+        shared |= {"off_taxes": self.taxes, "token_ms": self.token_ms}
+        return {
+            fleet[0].mode: EngineByMix({v.name: v for v in fleet}, self.policies[fleet[0].mode, PLAIN], **shared)
+            for fleet in self._evidence.verdicts
+        }
 
     def _probed(self, num_prompts: int) -> dict[str | None, Rates]:
         """Return what a probe of so many prompts counted; who was not probed is not told."""
