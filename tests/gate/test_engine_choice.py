@@ -38,9 +38,9 @@ def test_an_adapter_alone_gains_its_own_speedup(tmp_path, alpha, depth):
 
 
 def test_one_that_gains_little_costs_the_others_more_and_the_mix_is_better_without(tmp_path):
-    verdicts = fleet(tmp_path, gains=0.45, b=0.05, c=0.05, d=0.05)
+    verdicts = fleet(tmp_path, gains=0.75, b=0.05, c=0.05, d=0.05)
     depths = {"gains": 1, "b": 0, "c": 0, "d": 0}
-    assert 1 < _speedup(verdicts[-1], 1)
+    assert _speedup(verdicts[-1], 1) > 1
     assert not _gain(verdicts, depths, batch_size=16).is_drafter_worth_it
 
 
@@ -48,9 +48,17 @@ def test_who_has_no_traffic_does_not_count(tmp_path):
     verdicts = fleet(tmp_path, a=0.9, b=0.05)
     alone = _gain(verdicts[:1], {"a": 3})
     assert _gain(verdicts, {"a": 3, "b": 0}, shares={"a": 12.0}) == alone
-    ratios = [_gain(verdicts, {"a": 3, "b": 0}, shares={"a": 1.0, "b": b}).goodput_ratio for b in (0.0, 1.0, 9.0)]
-    assert ratios == sorted(ratios, reverse=True)
     assert _gain(verdicts, {"a": 3, "b": 0}, shares={}) is None
+
+
+@pytest.mark.parametrize("tokens_of_b", [0.0, 1.0, 9.0])
+def test_alone_in_the_batch_each_token_costs_what_its_adapter_takes(tmp_path, tokens_of_b):
+    """1 / ratio = the mean over tokens of 1 / speedup, and of 1 + tax for who is off."""
+    verdicts = fleet(tmp_path, a=0.9, b=0.05)
+    found = _gain(verdicts, {"a": 3, "b": 0}, shares={"a": 1.0, "b": tokens_of_b}, batch_size=1)
+    share = 1 / (1 + tokens_of_b)
+    expected = share / _speedup(verdicts[0], 3, size=1) + (1 - share) * 1.05
+    assert 1 / found.goodput_ratio == pytest.approx(expected)
 
 
 def test_adapters_without_an_estimate_are_named_and_left_out(tmp_path):
@@ -73,11 +81,13 @@ def test_traffic_is_read_from_a_json_object(tmp_path):
     assert read_traffic(path) == {"a": 3.0, "two words": 0.5}
 
 
-@pytest.mark.parametrize("text", ["[1]", '{"a": "x"}', '{"a": true}', '{"a": 1, "a": 2}', "", '{"a": null}', '{"a": NaN}'])
+@pytest.mark.parametrize(
+    "text", ["[1]", '{"a": "x"}', '{"a": true}', '{"a": 1, "a": 2}', "", '{"a": null}', '{"a": NaN}']
+)
 def test_anything_else_is_refused_with_the_file_named(tmp_path, text):
     path = tmp_path / "traffic.json"
     path.write_text(text)
-    with pytest.raises(ConfigError, match="traffic.json"):
+    with pytest.raises(ConfigError, match=r"traffic\.json"):
         read_traffic(path)
 
 

@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parent.parent / "gate"))
 from hand_made import cost_model as times_of
 from hand_made import estimate
 
+from lora_spec.cost_model.mix_goodput import goodputs
 from lora_spec.cost_model.table_steps import TableSteps
 from lora_spec.errors import ConfigError
 from lora_spec.policy.policy_file import LiveRule, Load, Policy

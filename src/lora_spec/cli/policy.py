@@ -158,7 +158,8 @@ def gain_words(plan: Mapping[str, Any]) -> str:
     """Return whether the one engine of a plan should have a drafter, as a sentence."""
     gain = plan["drafting_gain"]
     ratio, size = gain["goodput_ratio"], gain["batch_size"]
-    told = f"{plan['one_engine']['name']} makes an estimated {ratio:.2f} times the tokens of one without a drafter, at batch {size}"
+    engine = plan["one_engine"]["name"]
+    told = f"{engine} makes an estimated {ratio:.2f} times the tokens of one without a drafter, at batch {size}"
     if guessed := gain["num_abstained"]:
         told += f" ({guessed} of {gain['num_adapters']} adapters by estimates that the gate did not trust)"
     if unknown := len(gain["unknown_adapters"]):
