@@ -141,13 +141,12 @@ def test_the_engines_reader_takes_every_policy_and_reads_the_depths_that_were_me
     assert policy.depths_of(None) == (standing,) * len(sizes)
 
 
-def test_a_load_without_a_certificate_goes_by_the_verdicts_estimates_where_asked_to():
+def test_a_load_in_doubt_goes_by_the_estimates_of_a_verdict_that_is_not():
     """The depth of the largest speedup there, the deepest of equals, and never deeper than at an emptier load."""
     table = {0: 1.0, 1: 1.1, 2: 1.1, 3: 1.3}
     speedups = {k: (value, value - 0.5, value + 0.5) for k, value in table.items()}
     loads = (LoadDepth(1, "amber", 2, speedups), LoadDepth(16, "abstain", None, speedups))
     verdict = dataclasses.replace(made("a", (2, None), action="amber"), by_load=loads)
     asked = {"standing": 3, "abstained": "off"}
-    assert depths_of(verdict, [1, 16], **asked) == [2, 0]
-    assert depths_of(verdict, [1, 16], **asked, is_load_estimated=True) == [2, 2]
-    assert depths_of(made("b", (None, None), action="abstain"), [1, 16], **asked, is_load_estimated=True) == [0, 0]
+    assert depths_of(verdict, [1, 16], **asked) == [2, 2]
+    assert depths_of(dataclasses.replace(verdict, action="abstain"), [1, 16], **asked) == [0, 0]

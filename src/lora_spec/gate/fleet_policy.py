@@ -4,10 +4,10 @@ Knows the words of the file (:mod:`lora_spec.policy.policy_file` reads it) and n
 on an adapter:
 
 - green, amber, red: at each load what the verdict says there; red is depth 0.
-- a load at which such a verdict abstains keeps the standing depth, but no more than any emptier load was given: what a
-  draft gains does not grow with the crowd. Asked for otherwise, it takes the depth of the largest speedup that the
-  verdict's own estimates give there, up to the same: certificates are for the headline load alone, and what an adapter
-  accepts does not depend on the load.
+- a load at which such a verdict abstains takes the depth of the largest speedup that the verdict's own estimates give
+  there, but no more than any emptier load was given: what an adapter accepts is known well enough for its headline load
+  and does not depend on the load, and what a draft gains does not grow with the crowd. The standing depth would be no
+  safer: where depths 0 and 1 are too near to tell apart, it is often worse than both.
 - abstain: the standing depth at every load, or 0, as ``policy.abstained`` of gate.yaml says.
 - the base model, and adapters that nobody has judged: the standing depth at every load.
 """
@@ -29,7 +29,6 @@ def fleet_policy(
     *,
     settings: GateSettings,
     policy: Mapping[str, Any],
-    is_load_estimated: bool = False,
 ) -> dict[str, Any]:
     """Return the payload of ``policy.json``.
 
@@ -39,8 +38,6 @@ def fleet_policy(
         The one that the verdicts rest on.
     policy
         Block ``policy`` of ``gate.yaml``.
-    is_load_estimated
-        Whether a load at which a committed verdict abstains goes by the verdict's estimates.
 
     Raises
     ------
@@ -61,12 +58,7 @@ def fleet_policy(
             for size in sizes
         ],
         "default": [standing] * len(sizes),
-        "adapters": {
-            v.name: depths_of(
-                v, sizes, standing=standing, abstained=policy["abstained"], is_load_estimated=is_load_estimated
-            )
-            for v in verdicts
-        },
+        "adapters": {v.name: depths_of(v, sizes, standing=standing, abstained=policy["abstained"]) for v in verdicts},
         "live": policy["live"],
     }
 
@@ -82,9 +74,7 @@ def policy_batch_sizes(cost_model: CostModel, settings: GateSettings) -> list[in
     return whole
 
 
-def depths_of(
-    verdict: FleetVerdict, sizes: Sequence[int], *, standing: int, abstained: str, is_load_estimated: bool = False
-) -> list[int]:
+def depths_of(verdict: FleetVerdict, sizes: Sequence[int], *, standing: int, abstained: str) -> list[int]:
     """Return an adapter's depth at every load; see the module for the rules."""
     unknown = standing if abstained == "standing" else 0
     if verdict.action == "abstain":
@@ -94,7 +84,7 @@ def depths_of(
     ceiling = standing
     for size in sizes:
         depth = told[size].num_speculative_tokens
-        if depth is None and is_load_estimated:
+        if depth is None:
             depth = _fastest(told[size], ceiling)
         depths.append(min(unknown, ceiling) if depth is None else depth)
         ceiling = ceiling if depth is None else min(ceiling, depth)

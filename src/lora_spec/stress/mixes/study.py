@@ -28,14 +28,8 @@ from lora_spec.stress.mixes.regret import regrets_of, summary_of
 from lora_spec.stress.mixes.serving import Horizon
 from lora_spec.stress.policies.base import Rates, Situation
 
-_OFF = {"abstained": "off"}
-_VARIANTS: dict[str, tuple[dict[str, str], bool]] = {
-    PLAIN: ({}, False),
-    "abstained off": (_OFF, False),
-    "abstained off, rest by load": (_OFF, True),
-}
-"""What an abstention becomes: rules in place of those in gate.yaml, and whether loads go by estimates."""
-
+_VARIANTS: dict[str, dict[str, str]] = {PLAIN: {}, "abstained off": {"abstained": "off"}}
+"""What an abstention becomes: rules in place of those in gate.yaml."""
 
 _SAVINGS = (0.0, 0.5, 0.75, 1.0)
 
@@ -126,13 +120,11 @@ class Study:
 
     def _policy(self, fleet: Sequence[FleetVerdict], variant: str) -> Policy:
         """Return the policy file that the fleet's verdicts make, as an engine reads it."""
-        changed, is_load_estimated = _VARIANTS[variant]
         payload = fleet_policy(
             fleet,
             self._evidence.cost_model,
             settings=self._settings,
-            policy={**self._gate["policy"], **changed},
-            is_load_estimated=is_load_estimated,
+            policy={**self._gate["policy"], **_VARIANTS[variant]},
         )
         envelope = {"kind": "policy", "schema_version": SCHEMA_VERSION, "payload": payload}
         return parse_policy(json.dumps(envelope).encode(), max_depth=self.standing)
