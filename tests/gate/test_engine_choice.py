@@ -1,20 +1,24 @@
-"""Whether an engine should draft at all: limits of the mix, and what is refused."""
+"""One engine for a fleet: whether it should draft at all, and depths that suit the mix."""
 
-import json
+import itertools
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from fleets import fleet, made
 from hand_made import cost_model
 
+from lora_spec.cost_model.step_model import StepCostModel
+from lora_spec.cost_model.step_parts import STEP_PART_NAMES
 from lora_spec.errors import ConfigError
-from lora_spec.gate.engine_choice import drafting_gain, read_traffic
+from lora_spec.gate.engine_choice import OneEngine, depths_for_mix, drafting_gain
 
-MODEL = cost_model()
-LOAD = {"batch_size": 16, "off_tax": 0.05, "token_ms": 0.5}
+ENGINE = OneEngine(cost_model(), {1: 0.05, 16: 0.05}, 0.5)
+SIZES = (1, 16)
 
 
-def _gain(verdicts, depths, **how):
-    return drafting_gain(verdicts, depths, MODEL, **LOAD | how)
+def _gain(verdicts, depths, *, batch_size=16, **how):
+    return drafting_gain(verdicts, depths, ENGINE, batch_size=batch_size, **how)
 
 
 def _speedup(verdict, depth, size=16):
@@ -41,7 +45,7 @@ def test_one_that_gains_little_costs_the_others_more_and_the_mix_is_better_witho
     verdicts = fleet(tmp_path, gains=0.75, b=0.05, c=0.05, d=0.05)
     depths = {"gains": 1, "b": 0, "c": 0, "d": 0}
     assert _speedup(verdicts[-1], 1) > 1
-    assert not _gain(verdicts, depths, batch_size=16).is_drafter_worth_it
+    assert not _gain(verdicts, depths).is_drafter_worth_it
 
 
 def test_who_has_no_traffic_does_not_count(tmp_path):
@@ -75,22 +79,51 @@ def test_traffic_of_nobody_or_of_no_size_is_refused(tmp_path, shares):
         _gain(fleet(tmp_path, a=0.9), {"a": 3}, shares=shares)
 
 
-def test_traffic_is_read_from_a_json_object(tmp_path):
-    path = tmp_path / "traffic.json"
-    path.write_text(json.dumps({"a": 3, "two words": 0.5}))
-    assert read_traffic(path) == {"a": 3.0, "two words": 0.5}
+ALONE = {"good": [3, 2], "fair": [2, 1], "poor": [0, 0], "bad": [1, 0]}
 
 
-@pytest.mark.parametrize(
-    "text", ["[1]", '{"a": "x"}', '{"a": true}', '{"a": 1, "a": 2}', "", '{"a": null}', '{"a": NaN}']
-)
-def test_anything_else_is_refused_with_the_file_named(tmp_path, text):
-    path = tmp_path / "traffic.json"
-    path.write_text(text)
-    with pytest.raises(ConfigError, match=r"traffic\.json"):
-        read_traffic(path)
+@pytest.fixture
+def verdicts(tmp_path):
+    return fleet(tmp_path, good=0.85, fair=0.6, poor=0.05, bad=0.3)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="no readable traffic"):
-        read_traffic(tmp_path / "none.json")
+def _ratio(verdicts, depths, place):
+    return _gain(verdicts, depths, batch_size=SIZES[place]).goodput_ratio
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_depths_for_the_mix_are_the_best_of_all_that_no_verdict_forbids(verdicts, place):
+    alone = {name: [found[place]] for name, found in ALONE.items()}
+    chosen = depths_for_mix(verdicts, alone, ENGINE, batch_sizes=[SIZES[place]])
+    found = _ratio(verdicts, {name: depths[0] for name, depths in chosen.items()}, place)
+    every = itertools.product(*(range(most[0] + 1) for most in alone.values()))
+    assert found == pytest.approx(max(_ratio(verdicts, dict(zip(alone, one, strict=True)), place) for one in every))
+
+
+def test_depths_for_the_mix_are_never_deeper_than_alone_nor_than_at_an_emptier_load(verdicts):
+    chosen = depths_for_mix(verdicts, ALONE, ENGINE, batch_sizes=SIZES)
+    for name, (empty, crowded) in chosen.items():
+        assert empty <= ALONE[name][0]
+        assert crowded <= min(ALONE[name][1], empty)
+
+
+def test_an_adapter_alone_keeps_the_depth_of_its_verdict(tmp_path):
+    (verdict,) = fleet(tmp_path, a=0.8)
+    alone = {"a": [load.num_speculative_tokens for load in verdict.by_load]}
+    assert depths_for_mix([verdict], alone, ENGINE, batch_sizes=SIZES) == alone
+
+
+def test_an_abstained_adapter_keeps_its_depth_and_so_does_one_without_estimates(verdicts):
+    fixed = [replace(v, action="abstain") if v.name == "poor" else v for v in verdicts] + [made("blind", (3, 3))]
+    alone = {**ALONE, "poor": [3, 3], "blind": [3, 3]}
+    chosen = depths_for_mix(fixed, alone, ENGINE, batch_sizes=SIZES)
+    assert chosen["poor"] == chosen["blind"] == [3, 3]
+
+
+def test_taxes_and_what_a_verified_token_costs_come_from_the_parts_of_a_step():
+    cost = {"step_ms": 80.0, "idle_draft_ms": 4.0}
+    parts = np.array([cost.get(name, 0.0) for name in STEP_PART_NAMES])
+    fitted = StepCostModel(parts, parts[None], np.zeros(4), np.zeros((1, 4)), {})
+    engine = OneEngine.of(cost_model(), fitted, SIZES, num_context_tokens=64)
+    assert engine.off_taxes == pytest.approx({1: 0.05, 16: 0.05})
+    assert engine.steps(16, 3).alike_ms.tolist() == pytest.approx([105.0, 170.0, 230.0, 290.0])

@@ -14,12 +14,11 @@ sys.path.append(str(Path(__file__).parent.parent / "gate"))
 from hand_made import cost_model as times_of
 from hand_made import estimate
 
-from lora_spec.cost_model.mix_goodput import goodputs
+from lora_spec.cost_model.mix_goodput import best_depths, goodputs
 from lora_spec.cost_model.table_steps import TableSteps
 from lora_spec.errors import ConfigError
 from lora_spec.policy.policy_file import LiveRule, Load, Policy
 from lora_spec.stress.mixes.contenders import Field, Knowledge, make_contenders
-from lora_spec.stress.mixes.goodput import best_depths
 from lora_spec.stress.mixes.mix import draw_mixes
 from lora_spec.stress.mixes.regret import regrets_of, summary_of
 from lora_spec.stress.mixes.serving import Horizon, ServedMix, best_candidate_goodput

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from lora_spec.cli.policy_folder import FleetInputs, write_policy_folder
     from lora_spec.cost_model.payload import read_cost_model_result
     from lora_spec.cost_model.step_payload import read_step_cost_result
-    from lora_spec.gate.engine_choice import read_traffic
+    from lora_spec.gate.fleet_mix import read_traffic
     from lora_spec.gate.fleet_verdicts import read_fleet
     from lora_spec.provenance import collect_provenance
 

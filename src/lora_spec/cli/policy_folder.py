@@ -8,9 +8,8 @@ from typing import Any
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.step_model import StepCostModel
-from lora_spec.cost_model.table_steps import spared_token_ms
 from lora_spec.errors import LoraSpecError, PolicyError
-from lora_spec.gate.engine_choice import DraftingGain, drafting_gain
+from lora_spec.gate.engine_choice import DraftingGain, OneEngine, depths_for_mix, drafting_gain
 from lora_spec.gate.fleet_policy import fleet_policy
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.pool_plan import pool_plan, pool_script
@@ -82,9 +81,9 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
     )
     index = headline_index(payload, settings)
     headline = payload["loads"][index]["max_batch_size"]
-    tax = _off_tax(inputs, model, headline)
-    depths = {name: found[index] for name, found in payload["adapters"].items()}
-    told = {"off_tax": tax, "gain": _gain(inputs, model, depths, headline, tax)}
+    # Pools draft alike, so they go by each verdict alone; the one engine's depths are for the mix in it.
+    payload, gain = _for_one_engine(inputs, payload, model, index)
+    told = {"off_tax": _off_tax(inputs, model, headline), "gain": gain}
     plan = pool_plan(pools, payload, settings=settings, serving=_serving(inputs, model, folder), **told)
     evidence = _evidence(inputs)
     common = {"evidence": evidence, "tier": inputs.cost_model.tier, "provenance": inputs.provenance}
@@ -121,14 +120,23 @@ def _off_tax(inputs: FleetInputs, model: CostModel, batch_size: int) -> Interval
     return off_in_engine_tax(step_cost, batch_size=batch_size, num_context_tokens=context)
 
 
-def _gain(
-    inputs: FleetInputs, model: CostModel, depths: Mapping[str, int], batch_size: int, tax: Interval | None
-) -> DraftingGain | None:
-    if inputs.step_cost is None or tax is None:
-        return None
-    token_ms = spared_token_ms(StepCostModel.from_dict(inputs.step_cost.payload))
-    load = {"batch_size": batch_size, "off_tax": tax.estimate, "token_ms": token_ms}
-    return drafting_gain(inputs.verdicts, depths, model, shares=inputs.traffic, **load)
+def _for_one_engine(
+    inputs: FleetInputs, payload: dict[str, Any], model: CostModel, index: int
+) -> tuple[dict[str, Any], DraftingGain | None]:
+    """Return the policy with depths for the mix, and the gain of drafting; without parts of a step as it is."""
+    if inputs.step_cost is None:
+        return payload, None
+    step_cost = StepCostModel.from_dict(inputs.step_cost.payload)
+    check_same_engine(step_cost, model)
+    sizes = [load["max_batch_size"] for load in payload["loads"]]
+    engine = OneEngine.of(
+        model, step_cost, sizes, num_context_tokens=inputs.gate["headline_load"]["num_context_tokens"]
+    )
+    shared = {"shares": inputs.traffic}
+    depths = depths_for_mix(inputs.verdicts, payload["adapters"], engine, batch_sizes=sizes, **shared)
+    at_load = {name: found[index] for name, found in depths.items()}
+    gain = drafting_gain(inputs.verdicts, at_load, engine, batch_size=sizes[index], **shared)
+    return {**payload, "adapters": depths}, gain
 
 
 def _evidence(inputs: FleetInputs) -> Evidence:

@@ -1,26 +1,55 @@
-"""Whether the engine of a policy should have a drafter at all.
+"""One engine for a whole fleet: depths that suit the mix, and whether it should have a drafter at all.
 
-A verdict weighs its adapter alone. In one engine, whoever is off pays for being able to draft, and everybody waits for
-the deepest drafts of a step; a few adapters that gain little may cost the others more than that. Asked of the whole
-mix, by the verdicts' own estimates.
+A verdict weighs its adapter alone, as if all of a batch drafted alike. In one engine everybody waits for the deepest
+drafts of a step, and whoever is off pays for being able to draft: a few adapters that gain little may cost the others
+more than that. Asked of the whole mix, by the verdicts' own estimates.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from lora_spec.cost_model.mix_goodput import goodputs
+from lora_spec.cost_model.mix_goodput import best_depths, goodputs
 from lora_spec.cost_model.model import CostModel
-from lora_spec.cost_model.table_steps import TableSteps
-from lora_spec.errors import ConfigError
+from lora_spec.cost_model.step_model import StepCostModel
+from lora_spec.cost_model.table_steps import TableSteps, spared_token_ms
+from lora_spec.gate.fleet_mix import FleetMix, fleet_mix
 from lora_spec.gate.fleet_verdicts import FleetVerdict
-from lora_spec.printing import printable
-from lora_spec.regular_file import read_regular_file
-from lora_spec.results import MAX_JSON_BYTES
-from lora_spec.strict_json import StrictJsonError, parse_own
-from lora_spec.typed import FleetName, check_type
+from lora_spec.gate.pools import off_in_engine_tax
+
+
+@dataclass(frozen=True)
+class OneEngine:
+    """What is known of the steps of an engine that can draft.
+
+    Parameters
+    ----------
+    off_taxes
+        By batch size, share by which a step without drafts is longer than in an engine that cannot draft.
+    token_ms
+        What a token costs that a request of a step verifies.
+    """
+
+    cost_model: CostModel
+    off_taxes: Mapping[int, float]
+    token_ms: float
+
+    @classmethod
+    def of(
+        cls, cost_model: CostModel, step_cost: StepCostModel, batch_sizes: Sequence[int], *, num_context_tokens: int
+    ) -> "OneEngine":
+        """Return it from fitted parts of a step; the context is per request."""
+        taxes = {
+            size: off_in_engine_tax(step_cost, batch_size=size, num_context_tokens=num_context_tokens).estimate
+            for size in batch_sizes
+        }
+        return cls(cost_model, taxes, spared_token_ms(step_cost))
+
+    def steps(self, batch_size: int, max_depth: int) -> TableSteps:
+        """Return its steps at one load."""
+        plain = TableSteps.of(self.cost_model, batch_size, max_depth=max_depth, token_ms=self.token_ms)
+        return plain.taxed(self.off_taxes[batch_size])
 
 
 @dataclass(frozen=True)
@@ -52,11 +81,9 @@ class DraftingGain:
 def drafting_gain(
     verdicts: Sequence[FleetVerdict],
     depths: Mapping[str, int],
-    cost_model: CostModel,
+    engine: OneEngine,
     *,
     batch_size: int,
-    off_tax: float,
-    token_ms: float,
     shares: Mapping[str, float] | None = None,
 ) -> DraftingGain | None:
     """Return the gain of drafting at one load; None where nothing is known of any adapter that has traffic.
@@ -65,67 +92,55 @@ def drafting_gain(
     ----------
     depths
         What the policy gives each adapter at this load.
-    off_tax
-        Share by which a step without drafts is longer in an engine that can draft
-        (:func:`lora_spec.gate.pools.off_in_engine_tax`).
-    token_ms
-        What a token costs that a request of a step verifies.
     shares
-        Output tokens by adapter, in any unit; adapters that are not named have none. None: all have the same.
+        Output tokens by adapter (:func:`lora_spec.gate.fleet_mix.fleet_mix`).
     """
-    at_load = {v.name: _lengths(v, depths[v.name], cost_model, batch_size) for v in verdicts}
-    traffic = _traffic(list(at_load), shares)
-    unknown = tuple(name for name, found in at_load.items() if found is None and traffic[name] > 0)
-    known = [v for v in verdicts if at_load[v.name] is not None and traffic[v.name] > 0]
-    if not known:
+    mix = fleet_mix(verdicts, depths, engine.cost_model, batch_size=batch_size, shares=shares)
+    if mix is None:
         return None
-    max_depth = max(depths[v.name] for v in known)
-    steps = TableSteps.of(cost_model, batch_size, max_depth=max_depth, token_ms=token_ms)
-    weights = np.array([traffic[v.name] for v in known])
-    chosen = np.array([depths[v.name] for v in known])
-    lengths = np.ones((len(known), max_depth + 1))
-    lengths[np.arange(len(known)), chosen] = [at_load[v.name] for v in known]
-    ours = goodputs(chosen, lengths, weights / weights.sum(), steps.taxed(off_tax))
+    steps = engine.steps(batch_size, mix.lengths.shape[1] - 1)
+    ours = float(goodputs(mix.depths, mix.lengths, mix.shares, steps))
+    untaxed_off_ms = steps.alike_ms[0] / (1 + engine.off_taxes[batch_size])
     return DraftingGain(
         batch_size=batch_size,
-        goodput_ratio=float(ours * steps.alike_ms[0] / batch_size),
-        num_adapters=len(known),
-        num_abstained=sum(v.action == "abstain" for v in known),
-        unknown_adapters=unknown,
+        goodput_ratio=float(ours * untaxed_off_ms / batch_size),
+        num_adapters=len(mix.names),
+        num_abstained=int(mix.is_abstained.sum()),
+        unknown_adapters=mix.unknown,
     )
 
 
-def _lengths(verdict: FleetVerdict, depth: int, cost_model: CostModel, batch_size: int) -> float | None:
-    """Return E at a depth, out of the speedup E * T_0 / T_K that the verdict estimates; None if it does not."""
-    if depth == 0:
-        return 1.0
-    load = next((load for load in verdict.by_load if load.batch_size == batch_size), None)
-    if load is None or depth not in load.speedups:
-        return None
-    return load.speedups[depth][0] / cost_model.time_ratio(depth, batch_size).estimate
+def depths_for_mix(
+    verdicts: Sequence[FleetVerdict],
+    depths: Mapping[str, Sequence[int]],
+    engine: OneEngine,
+    *,
+    batch_sizes: Sequence[int],
+    shares: Mapping[str, float] | None = None,
+) -> dict[str, list[int]]:
+    """Return depths by load that make most tokens of the mix, none deeper than the verdicts alone say.
 
+    An abstained adapter keeps its depth, and so does one without an estimate or traffic. No adapter drafts deeper than
+    at an emptier load.
 
-def _traffic(names: Sequence[str], shares: Mapping[str, float] | None) -> Mapping[str, float]:
-    if shares is None:
-        return dict.fromkeys(names, 1.0)
-    if strangers := sorted(set(shares) - set(names)):
-        raise ConfigError(f"traffic of adapter {printable(strangers[0])}: there is no verdict on it; diagnose it first")
-    if wrong := [name for name, share in shares.items() if not 0 <= share < float("inf")]:
-        raise ConfigError(f"traffic of adapter {printable(wrong[0])} is {shares[wrong[0]]}; give tokens, 0 or more")
-    return {name: shares.get(name, 0.0) for name in names}
-
-
-def read_traffic(path: Path) -> dict[str, float]:
-    """Return output tokens by adapter from a JSON file.
-
-    Raises
-    ------
-    ConfigError
-        It cannot be read, or is no such object.
+    Parameters
+    ----------
+    depths
+        By adapter, what its verdict alone gives at each load.
+    batch_sizes
+        The loads, rising.
     """
-    try:
-        data = parse_own(read_regular_file(path, MAX_JSON_BYTES))
-    except (OSError, ValueError, StrictJsonError) as err:
-        reason = getattr(err, "strerror", None) or err
-        raise ConfigError(f"{path}: no readable traffic ({reason}); give a JSON object, tokens by adapter") from err
-    return check_type(dict[FleetName, float], data, str(path), error=ConfigError)
+    chosen: dict[str, list[int]] = {v.name: [] for v in verdicts}
+    for place, size in enumerate(batch_sizes):
+        most = {name: min([found[place], *chosen[name][-1:]]) for name, found in depths.items()}
+        mix = fleet_mix(verdicts, most, engine.cost_model, batch_size=size, shares=shares)
+        best = {} if mix is None else _best(mix, engine.steps(size, mix.lengths.shape[1] - 1))
+        for name, found in chosen.items():
+            found.append(best.get(name, most[name]))
+    return chosen
+
+
+def _best(mix: FleetMix, steps: TableSteps) -> dict[str, int]:
+    floors = np.where(mix.is_abstained, mix.depths, 0)
+    best = best_depths(mix.lengths, mix.shares, steps, floors=floors, ceilings=mix.depths)
+    return dict(zip(mix.names, best.tolist(), strict=True))

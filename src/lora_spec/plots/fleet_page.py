@@ -239,8 +239,8 @@ def _gain(gain: DraftingGain | None) -> str:
     if gain is None:
         return ""
     told = (
-        f" One engine that obeys policy.json makes an estimated {gain.goodput_ratio:.2f} times the tokens of one "
-        f"without a drafter, at batch {gain.batch_size}"
+        " The depths by load above suit the mix in one engine, which makes an estimated "
+        f"{gain.goodput_ratio:.2f} times the tokens of one without a drafter, at batch {gain.batch_size}"
     )
     return f"{told}." if gain.is_drafter_worth_it else f"{told}: start one without (pool no-drafter of pools.sh)."
 

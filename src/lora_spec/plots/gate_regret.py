@@ -9,6 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import shorten
 from lora_spec.plots.policy_schemas import GATE_REGRET
+from lora_spec.plots.policy_words import policy_words
 from lora_spec.plots.style import (
     BLUE,
     FAINT,
@@ -25,21 +26,8 @@ from lora_spec.plots.style import (
 _LINEAR_TO = 0.01  # below it the scale is linear, so that a regret of nothing has a place
 _TICKS = (0, 0.01, 0.03, 0.1, 0.5)
 _ROW_IN = 0.155
-_POLICY_WORDS = {
-    "always_off": "always off",
-    "always_standing_k": "always K={depth}",
-    "best_static_k": "best static K, by hindsight",
-    "best_for_the_base": "best K for the base's acceptance",
-    "rolling_acceptance_gate": "rolling-acceptance gate",
-    "online_bandit": "online bandit",
-    "predictor_gated_disablement": "predicted: off or K={depth}",
-    "predictor_gated_shortened_depth": "predicted best K",
-    "direct_probe": "best K",
-    "merged_own_pool": "hot ones merged, others K={depth}",
-    "verdicts": "verdicts",
-}
 _PLAIN = "plain"
-_SILENT_BASES = ("nothing", "hindsight", "base", "traffic")
+_BASIS_WORDS = {"nothing": "", "base": "", "traffic": "", "hindsight": ", by hindsight"}
 
 
 @figure_of(GATE_REGRET)
@@ -90,8 +78,8 @@ def _name_rows(ax: Axes, rows: list[tuple[str, str, str]], frame: pd.DataFrame) 
 
 
 def _row_name(policy: str, basis: str, variant: str, depth: int) -> str:
-    words = _POLICY_WORDS.get(policy, policy).format(depth=depth)
-    known = "" if basis in _SILENT_BASES else f", {basis}"
+    words = policy_words(policy, depth)
+    known = _BASIS_WORDS.get(basis, f", {basis}")
     return shorten(f"{words}{known}{'' if variant == _PLAIN else f', {variant}'}", 56)
 
 

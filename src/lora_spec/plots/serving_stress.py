@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from lora_spec.plots.context import FigureContext
 from lora_spec.plots.labels import shorten
 from lora_spec.plots.policy_schemas import SERVING_STRESS
+from lora_spec.plots.policy_words import policy_words
 from lora_spec.plots.style import (
     BLUE,
     FAINT,
@@ -52,7 +53,7 @@ def draw_serving_stress(frame: pd.DataFrame, context: FigureContext) -> Figure:
             if (row + 1) % (len(rows) // len(measures)) == 0:
                 ax.set_xlabel(_TOLD[measure])
     for ax in axes[:, 0]:
-        ax.set_yticks(range(len(policies)), [shorten(policy, 26) for policy in policies])
+        ax.set_yticks(range(len(policies)), [shorten(policy_words(policy), 28) for policy in policies])
     axes[0][0].set_ylim(len(policies) - 0.4, -0.6)
     legend_above(fig, _handles(rates, frame), num_columns=len(rates) + 1)
     add_footer(fig, context, _count(frame))

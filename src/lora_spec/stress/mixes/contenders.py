@@ -18,8 +18,8 @@ Goodput = Callable[[ServedMix, int], float]
 PLAIN = "plain"
 """The variant of a policy that has no other, or of verdicts as they stand."""
 
-BY_MIX = "engine by the mix"
-"""The variant of verdicts whose engine has a drafter only where the mix gains by it."""
+DEPTHS_BY_MIX, ENGINE_BY_MIX = "depths for the mix", "depths and engine for the mix"
+"""Variants of verdicts: depths that suit the mix, none deeper than each verdict alone; and no drafter where none pays."""
 
 _ALONE, _SWITCH = "predictor_gated_shortened_depth", "predictor_gated_disablement"
 _FILE, _LIVE = "policy_file", "policy_file_live"
@@ -112,13 +112,14 @@ def make_contenders(shared: Field, knows: Knowledge, *, gate_mode: str) -> list[
 
 
 def _ours(shared: Field, knows: Knowledge) -> Iterator[Contender]:
-    """Yield the verdicts of every mode and variant, the plain ones also with an engine by the mix and the live rule."""
+    """Yield the verdicts of every mode and variant, the plain ones also for the mix and with the live rule."""
     for (mode, variant), policy in knows.policies.items():
         ours = {"policy": "verdicts", "is_ours": True, "told": {"policy": policy}}
         as_told = shared.by_policy(_FILE, mode, variant=variant, **ours)
         yield as_told
         if variant == PLAIN and mode in knows.engines:
-            yield replace(as_told, variant=BY_MIX, goodput=partial(_by_mix, knows.engines[mode], as_told.goodput))
+            for name, goodput in ((DEPTHS_BY_MIX, _with_drafter), (ENGINE_BY_MIX, _by_mix)):
+                yield replace(as_told, variant=name, goodput=partial(goodput, knows.engines[mode]))
         if variant == PLAIN and policy.live is not None:
             yield shared.by_policy(_LIVE, mode, variant="live rule", **ours)
 
@@ -128,8 +129,16 @@ def _served(name: str, situation: Situation, horizon: Horizon, mix: ServedMix, s
     return best_candidate_goodput(candidates, mix, horizon=horizon, seed=seed)
 
 
-def _by_mix(engine: EngineByMix, with_drafter: Goodput, mix: ServedMix, seed: int) -> float:
-    return with_drafter(mix, seed) if engine.is_drafter_worth_it(mix) else off_elsewhere(mix)
+def _with_drafter(engine: EngineByMix, mix: ServedMix, seed: int) -> float:
+    depths = engine.depths(mix)
+    return mix.goodput([depths[name] for name in mix.names])
+
+
+def _by_mix(engine: EngineByMix, mix: ServedMix, seed: int) -> float:
+    depths = engine.depths(mix)
+    if not engine.is_drafter_worth_it(mix, depths):
+        return off_elsewhere(mix)
+    return mix.goodput([depths[name] for name in mix.names])
 
 
 def off_elsewhere(mix: ServedMix, seed: int = 0) -> float:

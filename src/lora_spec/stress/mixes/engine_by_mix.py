@@ -1,10 +1,9 @@
-"""Verdicts in an engine that has a drafter only where the whole mix gains by it, as ``lora-spec policy`` advises."""
+"""Verdicts in one engine whose depths, and whether it has a drafter, are for the mix, as ``lora-spec policy`` has it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lora_spec.cost_model.model import CostModel
-from lora_spec.gate.engine_choice import drafting_gain
+from lora_spec.gate.engine_choice import OneEngine, depths_for_mix, drafting_gain
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.policy.policy_file import Policy
 from lora_spec.stress.mixes.serving import ServedMix
@@ -18,32 +17,34 @@ class EngineByMix:
     ----------
     verdicts
         By adapter.
+    policy
+        Depths of the verdicts alone.
     batch_sizes
         Loads of the policy, rising.
-    off_taxes
-        By batch size.
-    token_ms
-        What a verified token is thought to cost.
     """
 
     verdicts: Mapping[str, FleetVerdict]
     policy: Policy
-    cost_model: CostModel
+    engine: OneEngine
     batch_sizes: Sequence[int]
-    off_taxes: Mapping[int, float]
-    token_ms: float
 
-    def is_drafter_worth_it(self, mix: ServedMix) -> bool:
-        """Return whether the engine of a mix gets a drafter; it does where nothing is known."""
+    def depths(self, mix: ServedMix) -> dict[str, int]:
+        """Return the depths for a mix."""
         size = mix.steps.batch_size
         place = list(self.batch_sizes).index(size)
-        gain = drafting_gain(
-            [self.verdicts[name] for name in mix.names],
-            {name: self.policy.depths_of(name)[place] for name in mix.names},
-            self.cost_model,
-            batch_size=size,
-            off_tax=self.off_taxes[size],
-            token_ms=self.token_ms,
-            shares=dict(zip(mix.names, mix.shares.tolist(), strict=True)),
-        )
+        alone = {name: [self.policy.depths_of(name)[place]] for name in mix.names}
+        found = depths_for_mix(self._of(mix), alone, self.engine, batch_sizes=[size], shares=_shares(mix))
+        return {name: depths[0] for name, depths in found.items()}
+
+    def is_drafter_worth_it(self, mix: ServedMix, depths: Mapping[str, int]) -> bool:
+        """Return whether the engine of a mix gets a drafter; it does where nothing is known."""
+        size = mix.steps.batch_size
+        gain = drafting_gain(self._of(mix), depths, self.engine, batch_size=size, shares=_shares(mix))
         return gain is None or gain.is_drafter_worth_it
+
+    def _of(self, mix: ServedMix) -> list[FleetVerdict]:
+        return [self.verdicts[name] for name in mix.names]
+
+
+def _shares(mix: ServedMix) -> dict[str, float]:
+    return dict(zip(mix.names, mix.shares.tolist(), strict=True))

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from lora_spec.cost_model.mix_goodput import best_depths
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.table_steps import TableSteps
 from lora_spec.stress.mixes.contenders import Contender, off_elsewhere
-from lora_spec.stress.mixes.goodput import best_depths
 from lora_spec.stress.mixes.mix import Mix
 from lora_spec.stress.mixes.serving import ServedMix
 
@@ -34,7 +34,7 @@ def regrets_of(
     """Return 1 - goodput / the oracle's, shape ``(contenders, loads, mixes)``; 0 is the oracle's own.
 
     The oracle knows the truth of the mix and chooses a depth per adapter up to ``max_depth`` for one engine that serves
-    all of them (:func:`lora_spec.stress.mixes.goodput.best_depths`), or an engine without a drafter.
+    all of them (:func:`lora_spec.cost_model.mix_goodput.best_depths`), or an engine without a drafter.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.cost_model.table_steps import TableSteps, spared_token_ms, table_token_ms
 from lora_spec.errors import ResultError
 from lora_spec.gate import gate_settings
+from lora_spec.gate.engine_choice import OneEngine
 from lora_spec.gate.fleet_policy import fleet_policy, policy_batch_sizes
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.load_cells import LoadCell, judge_load_cells
@@ -199,10 +200,11 @@ class Study:
         """Return who chooses engines, by feature mode."""
         if self.taxes is None:
             return {}
-        shared = {"cost_model": self._evidence.cost_model, "batch_sizes": self.sizes}
-        shared |= {"off_taxes": self.taxes, "token_ms": self.token_ms}
+        engine = OneEngine(self._evidence.cost_model, self.taxes, self.token_ms)
         return {
-            fleet[0].mode: EngineByMix({v.name: v for v in fleet}, self.policies[fleet[0].mode, PLAIN], **shared)
+            fleet[0].mode: EngineByMix(
+                {v.name: v for v in fleet}, self.policies[fleet[0].mode, PLAIN], engine, self.sizes
+            )
             for fleet in self._evidence.verdicts
         }
 
