@@ -113,8 +113,13 @@ def test_an_adapter_alone_keeps_the_depth_of_its_verdict(tmp_path):
     assert depths_for_mix([verdict], alone, ENGINE, batch_sizes=SIZES) == alone
 
 
+def _abstaining(verdict):
+    loads = tuple(replace(load, action="abstain", num_speculative_tokens=None) for load in verdict.by_load)
+    return replace(verdict, action="abstain", by_load=loads)
+
+
 def test_an_abstained_adapter_keeps_its_depth_and_so_does_one_without_estimates(verdicts):
-    fixed = [replace(v, action="abstain") if v.name == "poor" else v for v in verdicts] + [made("blind", (3, 3))]
+    fixed = [_abstaining(v) if v.name == "poor" else v for v in verdicts] + [made("blind", (3, 3))]
     alone = {**ALONE, "poor": [3, 3], "blind": [3, 3]}
     chosen = depths_for_mix(fixed, alone, ENGINE, batch_sizes=SIZES)
     assert chosen["poor"] == chosen["blind"] == [3, 3]

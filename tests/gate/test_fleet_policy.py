@@ -72,10 +72,16 @@ def test_a_load_that_abstains_runs_no_deeper_than_emptier_ones(told, abstained, 
 
 
 @pytest.mark.parametrize(("abstained", "expected"), [("standing", [3, 3]), ("off", [0, 0])])
-def test_an_adapter_that_abstains_takes_what_the_config_says_at_every_load(abstained, expected):
-    payload = _payload([made("a", (0, 1), action="abstain")], abstained=abstained)
+def test_an_adapter_that_abstains_takes_what_the_config_says(abstained, expected):
+    payload = _payload([made("a", (None, None), action="abstain")], abstained=abstained)
     assert payload["adapters"] == {"a": expected}
     assert payload["default"] == [3, 3]
+
+
+@pytest.mark.parametrize(("abstained", "expected"), [("standing", [3, 1, 1]), ("off", [0, 1, 0])])
+def test_what_an_abstaining_verdict_does_say_of_other_loads_is_obeyed(abstained, expected):
+    verdict = made("a", (None, 1, None), action="abstain", sizes=(1, 4, 16))
+    assert depths_of(verdict, (1, 4, 16), standing=3, abstained=abstained) == expected
 
 
 def test_a_verdict_without_a_cost_model_counts_as_abstained():
@@ -149,4 +155,4 @@ def test_a_load_in_doubt_goes_by_the_estimates_of_a_verdict_that_is_not():
     verdict = dataclasses.replace(made("a", (2, None), action="amber"), by_load=loads)
     asked = {"standing": 3, "abstained": "off"}
     assert depths_of(verdict, [1, 16], **asked) == [2, 2]
-    assert depths_of(dataclasses.replace(verdict, action="abstain"), [1, 16], **asked) == [0, 0]
+    assert depths_of(dataclasses.replace(verdict, action="abstain"), [1, 16], **asked) == [2, 0]

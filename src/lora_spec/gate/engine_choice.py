@@ -120,8 +120,8 @@ def depths_for_mix(
 ) -> dict[str, list[int]]:
     """Return depths by load that make most tokens of the mix, none deeper than the verdicts alone say.
 
-    An abstained adapter keeps its depth, and so does one without an estimate or traffic. No adapter drafts deeper than
-    at an emptier load.
+    Where its verdict abstains an adapter keeps its depth, and so does one without an estimate or traffic. No adapter
+    drafts deeper than at an emptier load.
 
     Parameters
     ----------

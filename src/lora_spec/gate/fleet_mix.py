@@ -32,7 +32,7 @@ class FleetMix:
     shares
         Of the output tokens; add up to 1.
     is_abstained
-        Whose verdict abstains: they count by estimates that the gate itself did not trust.
+        Whose verdict abstains, as a whole and at this load: they count by estimates that the gate did not trust.
     unknown
         Adapters with traffic that no such estimate is known of; they are not in the mix.
     """
@@ -83,9 +83,14 @@ def fleet_mix(
         depths=np.array([depths[v.name] for v in known]),
         lengths=lengths,
         shares=weights / weights.sum(),
-        is_abstained=np.array([v.action == "abstain" for v in known]),
+        is_abstained=np.array([_is_abstained(v, batch_size) for v in known]),
         unknown=tuple(v.name for v in served if v not in known),
     )
+
+
+def _is_abstained(verdict: FleetVerdict, batch_size: int) -> bool:
+    told = next((load.action for load in verdict.by_load if load.batch_size == batch_size), "abstain")
+    return verdict.action == told == "abstain"
 
 
 def _lengths(verdict: FleetVerdict, max_depth: int, cost_model: CostModel, batch_size: int) -> list[float]:

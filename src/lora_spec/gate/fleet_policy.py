@@ -3,12 +3,13 @@
 Knows the words of the file (:mod:`lora_spec.policy.policy_file` reads it) and not the reader. The rules, by the verdict
 on an adapter:
 
-- green, amber, red: at each load what the verdict says there; red is depth 0.
-- a load at which such a verdict abstains takes the depth of the largest speedup that the verdict's own estimates give
-  there, but no more than any emptier load was given: what an adapter accepts is known well enough for its headline load
-  and does not depend on the load, and what a draft gains does not grow with the crowd. The standing depth would be no
-  safer: where depths 0 and 1 are too near to tell apart, it is often worse than both.
-- abstain: the standing depth at every load, or 0, as ``policy.abstained`` of gate.yaml says.
+- at each load what the verdict says there; red is depth 0.
+- a load at which a green, amber or red verdict abstains takes the depth of the largest speedup that the verdict's own
+  estimates give there, but no more than any emptier load was given: what an adapter accepts is known well enough for its
+  headline load and does not depend on the load, and what a draft gains does not grow with the crowd. The standing depth
+  would be no safer: where depths 0 and 1 are too near to tell apart, it is often worse than both.
+- where a verdict that abstains as a whole says nothing of a load: the standing depth, but no more than any emptier load
+  was given, or 0, as ``policy.abstained`` of gate.yaml says.
 - the base model, and adapters that nobody has judged: the standing depth at every load.
 """
 
@@ -77,14 +78,14 @@ def policy_batch_sizes(cost_model: CostModel, settings: GateSettings) -> list[in
 def depths_of(verdict: FleetVerdict, sizes: Sequence[int], *, standing: int, abstained: str) -> list[int]:
     """Return an adapter's depth at every load; see the module for the rules."""
     unknown = standing if abstained == "standing" else 0
-    if verdict.action == "abstain":
-        return [unknown] * len(sizes)
     told = {load.batch_size: load for load in verdict.by_load}
+    if not told:
+        return [unknown] * len(sizes)
     depths: list[int] = []
     ceiling = standing
     for size in sizes:
         depth = told[size].num_speculative_tokens
-        if depth is None:
+        if depth is None and verdict.action != "abstain":
             depth = _fastest(told[size], ceiling)
         depths.append(min(unknown, ceiling) if depth is None else depth)
         ceiling = ceiling if depth is None else min(ceiling, depth)
