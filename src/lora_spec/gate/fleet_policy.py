@@ -5,7 +5,7 @@ on an adapter:
 
 - at each load what the verdict says there; red is depth 0.
 - a load at which a green, amber or red verdict abstains takes the depth of the largest speedup that the verdict's own
-  estimates give there, but no more than any emptier load was given: what an adapter accepts is known well enough for its
+  estimates give there, but no more than any emptier load was given: what an adapter accepts is known well enough at the
   headline load and does not depend on the load, and what a draft gains does not grow with the crowd. The standing depth
   would be no safer: where depths 0 and 1 are too near to tell apart, it is often worse than both.
 - where a verdict that abstains as a whole says nothing of a load: the standing depth, but no more than any emptier load

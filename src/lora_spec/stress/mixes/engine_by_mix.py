@@ -1,4 +1,4 @@
-"""Verdicts in one engine whose depths, and whether it has a drafter, are for the mix, as ``lora-spec policy`` has it."""
+"""Verdicts in one engine whose depths, and whether it drafts at all, are for the mix, as in ``lora-spec policy``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
