@@ -17,7 +17,8 @@ from lora_spec.stress.request_record import RequestRecord
 from lora_spec.stress.simulator.fleet import Fleet, simulate
 from lora_spec.stress.simulator.settings import ServerSettings, SimulatedAdapter
 from lora_spec.stress.summary import RunSummary
-from lora_spec.stress.validation import MAX_ERROR, Validation, compare_with_real
+from lora_spec.stress.trial_noise import against_noise
+from lora_spec.stress.validation import MAX_ERROR, Validation, compare_with_real, median_tpot
 from lora_spec.traffic.schedule import ScheduledRequest
 
 _NUM_LUCKS = 16
@@ -76,13 +77,23 @@ def _validated(
     simulate_policy: Callable[[Sequence[LiveTrialPayload]], RunSummary],
 ) -> dict[str, Any]:
     real, simulated = {}, {}
+    real_ms: dict[str, dict[int, float]] = {}
+    simulated_ms: dict[str, dict[int, float]] = {}
     for policy in dict.fromkeys(trial["policy"] for trial in trials):
         own = [trial for trial in trials if trial["policy"] == policy]
         real[policy] = pool_trials(live, [live.records[trial["trial"]] for trial in own])
         simulated[policy] = simulate_policy(own)
+        singles = {trial["seed"]: [trial] for trial in own}
+        simulated_ms[policy] = {seed: median_tpot(policy, simulate_policy(one)) for seed, one in singles.items()}
+        real_ms[policy] = {
+            seed: median_tpot(policy, pool_trials(live, [live.records[one[0]["trial"]]]))
+            for seed, one in singles.items()
+        }
     found: Validation = compare_with_real(simulated, real)
     place = {key: trials[0][key] for key in ("pattern", "cache_mode", "request_rate_req_s")}  # type: ignore[literal-required]
-    return {**place, **found.to_dict(), "live": _told(real), "simulated": _told(simulated)}
+    errors = {policy: item.p50_tpot_error for policy, item in found.policies.items()}
+    beside = against_noise(real_ms, simulated_ms, errors)
+    return {**place, **found.to_dict(), **beside, "live": _told(real), "simulated": _told(simulated)}
 
 
 def _told(runs: Mapping[str, RunSummary]) -> dict[str, dict[str, Any]]:

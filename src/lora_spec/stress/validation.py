@@ -72,7 +72,7 @@ def compare_with_real(simulated: Mapping[str, RunSummary], real: Mapping[str, Ru
                 "both sides must be of one schedule and warm-up"
             )
     throughput = {name: (simulated[name].output_throughput_tok_s, real[name].output_throughput_tok_s) for name in real}
-    tpot = {name: (_tpot(name, simulated[name]), _tpot(name, real[name])) for name in real}
+    tpot = {name: (median_tpot(name, simulated[name]), median_tpot(name, real[name])) for name in real}
     return Validation(
         policies={name: PolicyErrors(_error(throughput[name]), _error(tpot[name])) for name in real},
         kendall_tau_throughput=_kendall(list(throughput.values())),
@@ -80,7 +80,8 @@ def compare_with_real(simulated: Mapping[str, RunSummary], real: Mapping[str, Ru
     )
 
 
-def _tpot(name: str, run: RunSummary) -> float:
+def median_tpot(name: str, run: RunSummary) -> float:
+    """Return a run's median TPOT, ms; raises MeasurementError where it has none."""
     try:
         return run.times_ms["tpot_ms"]["p50"]
     except KeyError as err:
