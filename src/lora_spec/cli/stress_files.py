@@ -85,9 +85,10 @@ def validation_lines(payload: Mapping[str, Any]) -> Iterator[str]:
         told = {True: "passed", False: "failed"}[item["is_passed"]]
         yield f"{place}: {told}, Kendall's tau of TPOT {item['kendall_tau_tpot']}"
         noise = "unknown with one trial" if item["run_to_run_noise"] is None else f"{item['run_to_run_noise']:.1%}"
-        yield f"  mean error of TPOT {item['tpot_mape']:.1%}, up to {item['max_tpot_mape']:.1%} allowed; noise of a trial {noise}"
-        clear, reversed_ = item["num_clear_pairs"], item["num_reversed_clear_pairs"]
-        yield f"  {clear} of {item['num_pairs']} pairs of policies told apart live, {reversed_} of them ordered otherwise"
+        allowed = f"up to {item['max_tpot_mape']:.1%} allowed"
+        yield f"  mean error of TPOT {item['tpot_mape']:.1%}, {allowed}; noise of a trial {noise}"
+        clear, turned = item["num_clear_pairs"], item["num_reversed_clear_pairs"]
+        yield f"  {clear} of {item['num_pairs']} pairs of policies told apart live, {turned} of them ordered otherwise"
         for policy, errors in item["policies"].items():
             throughput, tpot = errors["output_throughput_error"], errors["p50_tpot_error"]
             yield f"  {policy}: throughput {throughput:+.1%}, median TPOT {tpot:+.1%}"
