@@ -52,7 +52,7 @@ def _flag(command, name):
 
 
 def test_every_adapter_is_in_the_pool_of_its_depth_at_the_headline_load():
-    fleet = [made("g", (3, 1)), made("a", (1, 0)), made("r", (0, 0)), made("u", (0, 0), action="abstain")]
+    fleet = [made("g", (3, 1)), made("a", (1, 0)), made("r", (0, 0)), made("u", (None, None), action="abstain")]
     pools, plan = _plan(fleet)
     assert {name: pool.name for name, pool in pool_of(pools).items()} == {"g": "k3", "u": "k3", "a": "k1", "r": "off"}
     assert [pool["is_base_served"] for pool in plan["pools"]] == [True, False, False]
