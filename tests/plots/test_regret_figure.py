@@ -74,7 +74,15 @@ def test_rows_stand_in_the_order_of_the_table_and_ours_are_told_apart():
 def test_the_title_says_what_verdicts_as_they_stand_lose():
     (legend,) = DRAW(frames.gate_regret()).legends
     title = " ".join(legend.get_title().get_text().split())
-    assert title.endswith("checkpoint_only 20.0 %, measured 1.2 %")
+    assert title.endswith("checkpoint_only 20.0 %; measured 1.2 %")
+
+
+def test_the_title_says_what_an_engine_for_the_mix_makes_of_them():
+    frame = frames.gate_regret()
+    frame.loc[frame["variant"] == "live rule", "variant"] = "engine for the mix"
+    (legend,) = DRAW(frame).legends
+    title = " ".join(legend.get_title().get_text().split())
+    assert title.endswith("checkpoint_only 20.0 %; measured 1.2 %, for the mix 1.3 %")
 
 
 @pytest.mark.parametrize("load", [None, 16])

@@ -26,7 +26,7 @@ from lora_spec.plots.style import (
 _LINEAR_TO = 0.01  # below it the scale is linear, so that a regret of nothing has a place
 _TICKS = (0, 0.01, 0.03, 0.1, 0.5)
 _ROW_IN = 0.155
-_PLAIN = "plain"
+_PLAIN, _FOR_MIX = "plain", "engine for the mix"
 _BASIS_WORDS = {"nothing": "", "base": "", "traffic": "", "hindsight": ", by hindsight"}
 
 
@@ -95,10 +95,14 @@ def _handles(frame: pd.DataFrame) -> list[Line2D]:
 
 
 def _conclusion(frame: pd.DataFrame) -> str:
-    """Return what verdicts as they stand lose over all loads, by what they rest on."""
-    ours = frame[frame["is_ours"] & (frame["variant"] == _PLAIN) & frame["load_batch_size"].isna()]
-    told = [f"{basis} {100 * mean:.1f} %" for basis, mean in zip(ours["basis"], ours["mean"], strict=True)]
-    return f"Mean regret of the gate's verdicts over all loads, by what they rest on: {', '.join(told)}"
+    """Return what verdicts lose over all loads, by what they rest on: as they stand, and in an engine for the mix."""
+    ours = frame[frame["is_ours"] & frame["load_batch_size"].isna()]
+    told = []
+    for basis, part in ours.groupby("basis", sort=False):
+        means = part.set_index("variant")["mean"]
+        mixed = f", for the mix {100 * means[_FOR_MIX]:.1f} %" if _FOR_MIX in means else ""
+        told.append(f"{basis} {100 * means[_PLAIN]:.1f} %{mixed}")
+    return f"Mean regret of the gate's verdicts over all loads, by what they rest on: {'; '.join(told)}"
 
 
 def _count(frame: pd.DataFrame) -> str:

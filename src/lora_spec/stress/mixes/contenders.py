@@ -18,7 +18,7 @@ Goodput = Callable[[ServedMix, int], float]
 PLAIN = "plain"
 """The variant of a policy that has no other, or of verdicts as they stand."""
 
-DEPTHS_BY_MIX, ENGINE_BY_MIX = "depths for the mix", "depths and engine for the mix"
+DEPTHS_BY_MIX, ENGINE_BY_MIX = "depths for the mix", "engine for the mix"
 """Variants of verdicts: depths that suit the mix, none deeper than a verdict alone; and no drafter where none pays."""
 
 _ALONE, _SWITCH = "predictor_gated_shortened_depth", "predictor_gated_disablement"
