@@ -70,7 +70,9 @@ def why_not() -> str | None:
     if missing := [tool for tool in tools if shutil.which(tool, path=_SBIN) is None]:
         return f"{', '.join(missing)} not installed: apt-get install {PACKAGES}"
     if not _is_on_loopback():
-        return f"{_host()} is no name of this machine's loopback, where alone the daemons may listen; add it to /etc/hosts"
+        return (
+            f"{_host()} is no name of this machine's loopback, where alone the daemons may listen; add it to /etc/hosts"
+        )
     if strange := [path for path in _conf_files() if path.exists() and not path.read_text().startswith(_MARK)]:
         return f"{strange[0]} is not of these tests: this machine belongs to a cluster"
     return None
