@@ -101,7 +101,7 @@ class WorkflowRun:
     def interrupt(self, *, timeout_s: float = 120) -> int:
         """Do as a person at the terminal does who wants no more of it, and return the exit code.
 
-        Jobs are cancelled at once; Snakemake ends with its next look at the queue, of which the plugin spaces out the turns.
+        Jobs are cancelled at once; Snakemake ends at its next look at the queue, and these become rarer with time.
         """
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=timeout_s)

@@ -26,7 +26,7 @@ with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         rule.name: {
             "is_local": rule.name in workflow._localrules or rule.norun,
             "is_target": rule.norun,
-            "resources": {name: rule.resources[name].value for name in rule.resources},
+            "resources": {name: rule.resources[name]._value for name in rule.resources},
             "retries": rule.ruleinfo.retries,
             "shell": rule.shellcmd or "",
             "python": dict(rule.params.items()).get("python"),
