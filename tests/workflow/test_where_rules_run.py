@@ -65,7 +65,7 @@ def test_every_submitted_rule_says_what_it_needs_and_runs_in_the_serving_environ
     for name, rule in rules.items():
         if rule["is_local"]:
             continue
-        assert {"gpu", "mem_mb", "runtime", "_cores"} <= set(rule["resources"]) | {"_cores"}, name
+        assert {"gpu", "mem_mb", "runtime", "_cores"} <= set(rule["resources"]), name
         assert rule["python"] == ".venv-serving/bin/python", name
         # Such a retry happens inside the job that failed, where more memory or time cannot be had.
         assert not rule["retries"], name
