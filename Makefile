@@ -21,7 +21,7 @@ export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving figures report compare adapter step-cost cpu clean
+.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving test-slurm figures report compare adapter step-cost cpu slurm clean
 
 help: ## this list
 	@echo "LoRA-Spec: how should speculative decoding be deployed for each LoRA adapter?"
@@ -38,7 +38,7 @@ reproduce: env ## measure, decide and draw the mini tier with real vLLM (14 minu
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
 
-test: env lint test-unit test-serving ## style, unit, workflow and serving tests (about 15 minutes)
+test: env lint test-unit test-serving test-slurm ## style, unit, workflow, serving and cluster tests (about 20 minutes)
 
 lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/ruff check --quiet .
@@ -54,6 +54,9 @@ test-unit: env-analysis ## tests without torch and vLLM (about 9 minutes)
 # Only the files that hold serving tests are collected: the others import what that environment does not have.
 test-serving: env ## tests on real vLLM with a tiny model (about 9 minutes)
 	@.venv-serving/bin/python -m pytest -q -m serving $$(grep -rl --include='test_*.py' 'mark\.serving' tests | sort)
+
+test-slurm: env ## tests on a Slurm of one node, as root with Debian's Slurm packages, else skipped (4 minutes)
+	@.venv/bin/python -m pytest -q -m slurm tests/slurm
 
 # A tier without shipped records has nothing to redraw.
 need-records:
@@ -84,6 +87,10 @@ step-cost: env ## time what a step of TIER is made of, on a quiet machine (4 min
 
 cpu: env ## the study at small scale, resumable (about 10 hours)
 	@$(SNAKEMAKE) --config tier=cpu measurements=fresh
+
+# Models of a hub are fetched by a rule that stays on this machine.
+slurm: env-analysis ## the study of TIER on a Slurm cluster, resumable: read docs/cluster.md first
+	@env --unset=HF_HUB_OFFLINE tools/alone.sh .venv/bin/snakemake --nolock --workflow-profile profiles/slurm --config tier=$(TIER) measurements=fresh
 
 clean: ## remove results, logs and caches; keeps reference/, resources/ and the environments
 	@find results -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} + 2>/dev/null || true

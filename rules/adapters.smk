@@ -1,6 +1,12 @@
 """Adapters, their prompts and their features."""
 
 
+localrules:
+    freeze_prompts,
+    domain_overlap,
+    extract_features,
+
+
 rule train_adapter:
     """Make one adapter from its row of the pool: trained with PEFT, or derived from its parent."""
     input:
@@ -17,6 +23,7 @@ rule train_adapter:
     resources:
         mem_mb=4000,
         runtime=60,
+        gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
         code=code("train_adapter"),

@@ -64,6 +64,14 @@ def confirm_drafter():
     )
 
 
+localrules:
+    assemble_confirm_drafter,
+    fetch_hub_model,
+    pad_drafter,
+    phase2_confirm_plan,
+    report_transfer,
+
+
 rule train_target:
     """Train the second target on the text that the first one wrote (minutes of one core; the model is shipped)."""
     input:
@@ -80,6 +88,7 @@ rule train_target:
     resources:
         mem_mb=3000,
         runtime=240,
+        gpu=NUM_GPUS,
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,

@@ -1,6 +1,24 @@
 """From records to verdicts: fit the predictor and the cost model, then decide."""
 
 
+localrules:
+    fit_cost_model,
+    fit_step_cost,
+    validate_step_cost,
+    estimate_acceptance,
+    seed_noise,
+    phase1_effect_gate,
+    phase3_predictor,
+    phase3_predictor_probed,
+    certify_verdicts,
+    certify_verdicts_probed,
+    compare_predictors,
+    hold_out_families,
+    decide,
+    policy,
+    gate_regret,
+
+
 rule fit_cost_model:
     """Fit step time against depth and batch size."""
     input:

@@ -1,6 +1,13 @@
 """Tables and figures: truth and guess meet here, in a table."""
 
 
+localrules:
+    join_tables,
+    plot_figure,
+    write_verdict_table,
+    adapter_table,
+
+
 rule join_tables:
     """Join verdicts, estimates, predictions and step times into one table per figure."""
     input:

