@@ -153,15 +153,22 @@ def fake_vllm(tmp_path):
         program.write_text(f"#!/bin/sh\nprintf '%s\\0' \"$@\" > words.{name}\n")
         program.chmod(0o755)
 
-    def run(script, *words):
+    def run(script, *words, **more):
         (tmp_path / "pools.sh").write_text(script)
-        env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+        env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", **more}
         how = {"cwd": tmp_path, "env": env, "capture_output": True, "text": True, "check": False}
         done = subprocess.run(["sh", "pools.sh", *words], **how)
         files = {p.name.partition(".")[2]: p.read_text().split("\0")[:-1] for p in tmp_path.glob("words.*")}
         return done, files
 
     return run
+
+
+def test_an_engine_may_be_started_by_other_words_than_vllm_serve(fake_vllm):
+    _, plan = _plan([made("g", (3, 3))])
+    done, files = fake_vllm(pool_script(plan), "one-engine", VLLM_SERVE="python -m some.server --model")
+    assert done.returncode == 0
+    assert files == {"python": ["-m", "some.server", "--model", *plan["one_engine"]["command"][2:]]}
 
 
 def test_a_shell_hands_over_every_word_as_planned_whatever_the_names(tmp_path, fake_vllm):

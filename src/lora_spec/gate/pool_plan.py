@@ -82,6 +82,7 @@ def pool_script(plan: Mapping[str, Any]) -> str:
     lines = [
         "#!/bin/sh",
         "# sh pools.sh NAME [flags of vllm serve]: start one engine of a plan made by lora-spec policy.",
+        '# VLLM_SERVE: words in place of "vllm serve", where that command is called otherwise or does not start.',
         "set -eu",
         'name=${1-}; [ "$#" -eq 0 ] || shift',
         'case "$name" in',
@@ -91,7 +92,7 @@ def pool_script(plan: Mapping[str, Any]) -> str:
         if engine.get("prepare"):
             lines.append(f"  [ -e {shell_line([engine['command'][2]])} ] || {shell_line(engine['prepare'])}")
         # Last, so that the caller's flags overrule those of the plan.
-        lines.append(f'  exec {shell_line(engine["command"])} "$@" ;;')
+        lines.append(f'  exec ${{VLLM_SERVE:-vllm serve}} {shell_line(engine["command"][2:])} "$@" ;;')
     names = " ".join(engine["name"] for engine in engines)
     lines += [f"*) echo 'usage: sh pools.sh NAME; names: {names}' >&2; exit 2 ;;", "esac"]
     return "\n".join(lines) + "\n"
