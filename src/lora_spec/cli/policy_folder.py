@@ -9,7 +9,7 @@ from typing import Any
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.errors import LoraSpecError, PolicyError
-from lora_spec.gate.engine_choice import DraftingGain, OneEngine, depths_for_mix, drafting_gain
+from lora_spec.gate.engine_choice import OneEngine, depths_for_mix, drafting_gain
 from lora_spec.gate.fleet_policy import fleet_policy
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.pool_plan import pool_plan, pool_script
@@ -19,7 +19,7 @@ from lora_spec.gate.settings import gate_settings
 from lora_spec.gate.speculation_profile import speculation_profile
 from lora_spec.plots.fleet_page import Fleet, fleet_page
 from lora_spec.policy import policy_file
-from lora_spec.records import Evidence, Interval
+from lora_spec.records import Evidence
 from lora_spec.results import Result, json_bytes, result_bytes, write_all_atomically
 from lora_spec.typed import AdapterName, check_type
 
@@ -80,10 +80,9 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
         inputs.verdicts, payload, settings=settings, is_hot_adapter_merged=rules["is_hot_adapter_merged"]
     )
     index = headline_index(payload, settings)
-    headline = payload["loads"][index]["max_batch_size"]
+    headline = _sizes(payload)[index]
     # Pools draft alike, so they go by each verdict alone; the one engine's depths are for the mix in it.
-    payload, gain = _for_one_engine(inputs, payload, model, index)
-    told = {"off_tax": _off_tax(inputs, model, headline), "gain": gain}
+    payload, told = _for_one_engine(inputs, payload, model, index)
     plan = pool_plan(pools, payload, settings=settings, serving=_serving(inputs, model, folder), **told)
     evidence = _evidence(inputs)
     common = {"evidence": evidence, "tier": inputs.cost_model.tier, "provenance": inputs.provenance}
@@ -111,32 +110,30 @@ def profile_path(folder: Path, name: str) -> Path:
     return folder / PROFILES / f"{name}.speculation_profile.json"
 
 
-def _off_tax(inputs: FleetInputs, model: CostModel, batch_size: int) -> Interval | None:
-    if inputs.step_cost is None:
-        return None
-    step_cost = StepCostModel.from_dict(inputs.step_cost.payload)
-    check_same_engine(step_cost, model)
-    context = inputs.gate["headline_load"]["num_context_tokens"]
-    return off_in_engine_tax(step_cost, batch_size=batch_size, num_context_tokens=context)
-
-
 def _for_one_engine(
     inputs: FleetInputs, payload: dict[str, Any], model: CostModel, index: int
-) -> tuple[dict[str, Any], DraftingGain | None]:
-    """Return the policy with depths for the mix, and the gain of drafting; without parts of a step as it is."""
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the policy with depths for the mix, and what off costs and drafting gains at the load of this index.
+
+    Without parts of a step the policy stays as it is, and neither is known.
+    """
     if inputs.step_cost is None:
-        return payload, None
+        return payload, {"off_tax": None, "gain": None}
     step_cost = StepCostModel.from_dict(inputs.step_cost.payload)
     check_same_engine(step_cost, model)
-    sizes = [load["max_batch_size"] for load in payload["loads"]]
-    engine = OneEngine.of(
-        model, step_cost, sizes, num_context_tokens=inputs.gate["headline_load"]["num_context_tokens"]
-    )
-    shared = {"shares": inputs.traffic}
-    depths = depths_for_mix(inputs.verdicts, payload["adapters"], engine, batch_sizes=sizes, **shared)
+    sizes, context = _sizes(payload), inputs.gate["headline_load"]["num_context_tokens"]
+    engine = OneEngine.of(model, step_cost, sizes, num_context_tokens=context)
+    depths = depths_for_mix(inputs.verdicts, payload["adapters"], engine, batch_sizes=sizes, shares=inputs.traffic)
     at_load = {name: found[index] for name, found in depths.items()}
-    gain = drafting_gain(inputs.verdicts, at_load, engine, batch_size=sizes[index], **shared)
-    return {**payload, "adapters": depths}, gain
+    told = {
+        "off_tax": off_in_engine_tax(step_cost, batch_size=sizes[index], num_context_tokens=context),
+        "gain": drafting_gain(inputs.verdicts, at_load, engine, batch_size=sizes[index], shares=inputs.traffic),
+    }
+    return {**payload, "adapters": depths}, told
+
+
+def _sizes(payload: Mapping[str, Any]) -> list[int]:
+    return [load["max_batch_size"] for load in payload["loads"]]
 
 
 def _evidence(inputs: FleetInputs) -> Evidence:

@@ -89,14 +89,14 @@ def fleet_mix(
 
 
 def _is_abstained(verdict: FleetVerdict, batch_size: int) -> bool:
-    told = next((load.action for load in verdict.by_load if load.batch_size == batch_size), "abstain")
-    return verdict.action == told == "abstain"
+    load = verdict.at_load(batch_size)
+    return verdict.action == "abstain" and (load is None or load.action == "abstain")
 
 
 def _lengths(verdict: FleetVerdict, max_depth: int, cost_model: CostModel, batch_size: int) -> list[float]:
     """Return E_0 on, out of the speedups E * T_0 / T_K that the verdict estimates, as deep as it does without a gap."""
-    told = next((load.speedups for load in verdict.by_load if load.batch_size == batch_size), {})
-    lengths = [1.0]
+    load, lengths = verdict.at_load(batch_size), [1.0]
+    told = {} if load is None else load.speedups
     while (depth := len(lengths)) <= max_depth and depth in told:
         lengths.append(told[depth][0] / cost_model.time_ratio(depth, batch_size).estimate)
     return lengths

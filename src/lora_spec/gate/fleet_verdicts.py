@@ -94,6 +94,10 @@ class FleetVerdict:
     evidence: Evidence
     path: Path
 
+    def at_load(self, batch_size: float) -> LoadDepth | None:
+        """Return what it says at one load; None where it says nothing."""
+        return next((load for load in self.by_load if load.batch_size == batch_size), None)
+
 
 def read_fleet(
     paths: Iterable[Path], *, mode: str | None = None, evidence: Collection[Evidence] = ("measured",)

@@ -16,6 +16,7 @@ from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.decision_map import decision_map
 from lora_spec.gate.engine_choice import DraftingGain
 from lora_spec.gate.fleet_verdicts import FleetVerdict
+from lora_spec.gate.pool_plan import NO_DRAFTER
 from lora_spec.gate.pools import Pool, pool_of
 from lora_spec.gate.settings import GateSettings
 from lora_spec.gate.standing_length import standing_length
@@ -242,7 +243,7 @@ def _gain(gain: DraftingGain | None) -> str:
         " The depths by load above suit the mix in one engine, which makes an estimated "
         f"{gain.goodput_ratio:.2f} times the tokens of one without a drafter, at batch {gain.batch_size}"
     )
-    return f"{told}." if gain.is_drafter_worth_it else f"{told}: start one without (pool no-drafter of pools.sh)."
+    return f"{told}." if gain.is_drafter_worth_it else f"{told}: start one without (pool {NO_DRAFTER} of pools.sh)."
 
 
 def _purpose(pool: Pool) -> str:

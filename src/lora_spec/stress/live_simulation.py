@@ -21,6 +21,9 @@ from lora_spec.stress.trial_noise import against_noise
 from lora_spec.stress.validation import MAX_ERROR, Validation, compare_with_real, median_tpot
 from lora_spec.traffic.schedule import ScheduledRequest
 
+Records = tuple[RequestRecord, ...]
+"""Requests of one run."""
+
 _NUM_LUCKS = 16
 """Draws of accepted drafts per trial, so that what differs is the simulator and not its luck."""
 
@@ -46,8 +49,11 @@ def validate_on_live(
     names = [adapter["name"] for adapter in live.payload["adapters"]]
     if missing := sorted(set(names) - set(acceptance)):
         raise ResultError(f"adapter {missing[0]!r} was in live traffic and has no measured acceptance; estimate it")
-    simulated = partial(_simulated, live, cost, acceptance, num_lucks)
-    scenarios = [_validated(live, trials, simulated) for trials in by_scenario(live).values()]
+
+    def simulate_lucks(trial: LiveTrialPayload) -> list[Records]:
+        return [simulate_trial(live, trial, cost, acceptance, luck=luck) for luck in range(num_lucks)]
+
+    scenarios = [_validated(live, trials, simulate_lucks) for trials in by_scenario(live).values()]
     return {
         "max_error": MAX_ERROR,
         "num_lucks": num_lucks,
@@ -58,42 +64,36 @@ def validate_on_live(
     }
 
 
-def _simulated(
-    live: LiveStress,
-    cost: StepCostModel,
-    acceptance: Mapping[str, Rates],
-    num_lucks: int,
-    trials: Sequence[LiveTrialPayload],
-) -> RunSummary:
-    """Return the trials of a policy as simulated; counts are those of one draw of luck, rates and times of all."""
-    runs = [simulate_trial(live, trial, cost, acceptance, luck=luck) for trial in trials for luck in range(num_lucks)]
+def _pooled_lucks(live: LiveStress, runs: Sequence[Records], num_lucks: int) -> RunSummary:
+    """Return simulated runs as one; counts are those of one draw of luck, rates and times of all."""
     pooled = pool_trials(live, runs)
     return replace(pooled, num_requests=pooled.num_requests // num_lucks)
 
 
 def _validated(
-    live: LiveStress,
-    trials: Sequence[LiveTrialPayload],
-    simulate_policy: Callable[[Sequence[LiveTrialPayload]], RunSummary],
+    live: LiveStress, trials: Sequence[LiveTrialPayload], simulate_lucks: Callable[[LiveTrialPayload], list[Records]]
 ) -> dict[str, Any]:
     real, simulated = {}, {}
     real_ms: dict[str, dict[int, float]] = {}
     simulated_ms: dict[str, dict[int, float]] = {}
     for policy in dict.fromkeys(trial["policy"] for trial in trials):
-        own = [trial for trial in trials if trial["policy"] == policy]
-        real[policy] = pool_trials(live, [live.records[trial["trial"]] for trial in own])
-        simulated[policy] = simulate_policy(own)
-        singles = {trial["seed"]: [trial] for trial in own}
-        simulated_ms[policy] = {seed: median_tpot(policy, simulate_policy(one)) for seed, one in singles.items()}
-        real_ms[policy] = {
-            seed: median_tpot(policy, pool_trials(live, [live.records[one[0]["trial"]]]))
-            for seed, one in singles.items()
-        }
+        own = {trial["seed"]: trial for trial in trials if trial["policy"] == policy}
+        served = {seed: live.records[trial["trial"]] for seed, trial in own.items()}
+        lucks = {seed: simulate_lucks(trial) for seed, trial in own.items()}
+        real[policy] = pool_trials(live, list(served.values()))
+        runs = [run for found in lucks.values() for run in found]
+        simulated[policy] = _pooled_lucks(live, runs, len(runs) // len(own))
+        real_ms[policy] = {seed: _median_tpot(live, policy, [run]) for seed, run in served.items()}
+        simulated_ms[policy] = {seed: _median_tpot(live, policy, found) for seed, found in lucks.items()}
     found: Validation = compare_with_real(simulated, real)
     place = {key: trials[0][key] for key in ("pattern", "cache_mode", "request_rate_req_s")}  # type: ignore[literal-required]
     errors = {policy: item.p50_tpot_error for policy, item in found.policies.items()}
     beside = against_noise(real_ms, simulated_ms, errors)
     return {**place, **found.to_dict(), **beside, "live": _told(real), "simulated": _told(simulated)}
+
+
+def _median_tpot(live: LiveStress, policy: str, runs: Sequence[Records]) -> float:
+    return median_tpot(policy, pool_trials(live, runs))
 
 
 def _told(runs: Mapping[str, RunSummary]) -> dict[str, dict[str, Any]]:

@@ -118,8 +118,8 @@ def _ours(shared: Field, knows: Knowledge) -> Iterator[Contender]:
         as_told = shared.by_policy(_FILE, mode, variant=variant, **ours)
         yield as_told
         if variant == PLAIN and mode in knows.engines:
-            for name, goodput in ((DEPTHS_BY_MIX, _with_drafter), (ENGINE_BY_MIX, _by_mix)):
-                yield replace(as_told, variant=name, goodput=partial(goodput, knows.engines[mode]))
+            for name, is_engine_chosen in ((DEPTHS_BY_MIX, False), (ENGINE_BY_MIX, True)):
+                yield replace(as_told, variant=name, goodput=partial(_for_mix, knows.engines[mode], is_engine_chosen))
         if variant == PLAIN and policy.live is not None:
             yield shared.by_policy(_LIVE, mode, variant="live rule", **ours)
 
@@ -129,14 +129,9 @@ def _served(name: str, situation: Situation, horizon: Horizon, mix: ServedMix, s
     return best_candidate_goodput(candidates, mix, horizon=horizon, seed=seed)
 
 
-def _with_drafter(engine: EngineByMix, mix: ServedMix, seed: int) -> float:
+def _for_mix(engine: EngineByMix, is_engine_chosen: bool, mix: ServedMix, seed: int) -> float:
     depths = engine.depths(mix)
-    return mix.goodput([depths[name] for name in mix.names])
-
-
-def _by_mix(engine: EngineByMix, mix: ServedMix, seed: int) -> float:
-    depths = engine.depths(mix)
-    if not engine.is_drafter_worth_it(mix, depths):
+    if is_engine_chosen and not engine.is_drafter_worth_it(mix, depths):
         return off_elsewhere(mix)
     return mix.goodput([depths[name] for name in mix.names])
 

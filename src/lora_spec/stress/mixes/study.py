@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from lora_spec.calibration_record import CalibrationRecord
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.step_model import StepCostModel
-from lora_spec.cost_model.table_steps import TableSteps, spared_token_ms, table_token_ms
+from lora_spec.cost_model.table_steps import TableSteps, table_token_ms
 from lora_spec.errors import ResultError
 from lora_spec.gate import gate_settings
 from lora_spec.gate.engine_choice import OneEngine
 from lora_spec.gate.fleet_policy import fleet_policy, policy_batch_sizes
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.load_cells import LoadCell, judge_load_cells
-from lora_spec.gate.pools import off_in_engine_tax
 from lora_spec.joins import check_same_weights
 from lora_spec.policy.policy_file import SCHEMA_VERSION, Policy, parse_policy
 from lora_spec.records import AcceptanceEstimate
@@ -89,23 +88,21 @@ class Study:
         }
         self.names = [name for name in self.estimates if name in scored]
         _check_joined(evidence)
-        self.taxes = self._taxes()
-        parts = evidence.step_cost
-        self.token_ms = table_token_ms(evidence.cost_model) if parts is None else spared_token_ms(parts)
+        self._engine = self._one_engine()
+        self.taxes = self._engine and self._engine.off_taxes
+        self.token_ms = self._engine.token_ms if self._engine else table_token_ms(evidence.cost_model)
         self.policies = {
             (fleet[0].mode, variant): self._policy(fleet, variant)
             for fleet in evidence.verdicts
             for variant in (_VARIANTS if fleet[0].mode != "measured" else (PLAIN,))
         }
 
-    def _taxes(self) -> dict[int, float] | None:
-        """Return what being off in the engine costs, by batch size."""
+    def _one_engine(self) -> OneEngine | None:
+        """Return what is known of an engine that can draft; None where nobody has timed the parts of a step."""
         parts, context = self._evidence.step_cost, self._gate["headline_load"]["num_context_tokens"]
         if parts is None:
             return None
-        return {
-            size: off_in_engine_tax(parts, batch_size=size, num_context_tokens=context).estimate for size in self.sizes
-        }
+        return OneEngine.of(self._evidence.cost_model, parts, self.sizes, num_context_tokens=context)
 
     def _merged_ratios(self) -> dict[int, float] | None:
         """Return T_0 without LoRA over T_0 with it, both of engines without a drafter, by batch size."""
@@ -198,9 +195,9 @@ class Study:
 
     def _engines(self) -> dict[str, EngineByMix]:
         """Return who chooses engines, by feature mode."""
-        if self.taxes is None:
+        engine = self._engine
+        if engine is None:
             return {}
-        engine = OneEngine(self._evidence.cost_model, self.taxes, self.token_ms)
         return {
             fleet[0].mode: EngineByMix(
                 {v.name: v for v in fleet}, self.policies[fleet[0].mode, PLAIN], engine, self.sizes
