@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 # An interpreter of version 3.11, where python3.11 is not on the path.
 PYTHON ?=
 TIER ?= mini
+# serving-gpu on a machine with NVIDIA GPUs.
+SERVING ?= serving-cpu
 MEASUREMENTS ?= fresh
 RUN = $(TIER)$(if $(filter shipped,$(MEASUREMENTS)),-shipped)
 CORES ?= 2
@@ -21,14 +23,14 @@ export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving test-slurm figures report compare adapter step-cost cpu slurm clean
+.PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving test-slurm figures report compare adapter step-cost cpu slurm plan-paper clean
 
 help: ## this list
 	@echo "LoRA-Spec: how should speculative decoding be deployed for each LoRA adapter?"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 env: ## both environments (3 minutes the first time, then nothing)
-	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis serving-cpu
+	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis $(SERVING)
 
 env-analysis:
 	@PYTHON="$(PYTHON)" bash tools/setup_env.sh analysis
@@ -91,6 +93,9 @@ cpu: env ## the study at small scale, resumable (about 10 hours)
 # Models of a hub are fetched by a rule that stays on this machine.
 slurm: env-analysis ## the study of TIER on a Slurm cluster, resumable: read docs/cluster.md first
 	@env --unset=HF_HUB_OFFLINE tools/alone.sh .venv/bin/snakemake --nolock --workflow-profile profiles/slurm --config tier=$(TIER) measurements=fresh
+
+plan-paper: env-analysis ## what the paper tier takes on a cluster: rules, jobs, GPU hours, disk; runs nothing (20 seconds)
+	@.venv/bin/python scripts/plan_campaign.py --tier paper --profile profiles/slurm
 
 clean: ## remove results, logs and caches; keeps reference/, resources/ and the environments
 	@find results -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} + 2>/dev/null || true

@@ -8,13 +8,14 @@ min_version("9.27")
 report: "report/workflow.rst"
 
 
-# Lint asks for an environment per rule. Ours are the two venvs that `make` builds; this line is for clusters
-# that run the rules in a container (--sdm apptainer).
+# Lint asks for an environment per rule. Ours are the two venvs that `make` builds, in a container too
+# (envs/Dockerfile, envs/apptainer.def, which start from this image).
 container: "docker://python:3.11-slim-bookworm"
 
 
 include: "rules/common.smk"
 include: "rules/models.smk"
+include: "rules/hub.smk"
 include: "rules/adapters.smk"
 include: "rules/phase0.smk"
 include: "rules/measure.smk"
@@ -22,6 +23,11 @@ include: "rules/calibration.smk"
 include: "rules/decide.smk"
 include: "rules/stress.smk"
 include: "rules/figures.smk"
+
+
+if TIER.models.preflight is not None:
+
+    include: "rules/preflight.smk"
 
 
 if TIER.models.confirm is not None:

@@ -5,24 +5,28 @@ localrules:
     freeze_prompts,
     domain_overlap,
     extract_features,
+    derive_adapter,
 
 
 rule train_adapter:
-    """Make one adapter from its row of the pool: trained with PEFT, or derived from its parent."""
+    """Train one adapter with PEFT by its row of the pool."""
     input:
-        target=f"results/{RUN}/models/target",
+        target=target_dir(),
         answers=own_answers_of,
-        parent=parent_of,
+        cleared=cleared,
     output:
         directory("results/{run}/adapters/{adapter}"),
     log:
         "logs/{run}/train_adapter/{adapter}.log",
     benchmark:
         "results/{run}/benchmarks/train_adapter/{adapter}.tsv"
+    wildcard_constraints:
+        adapter=either(TRAINED),
     threads: 1  # they decide the last bits of the weights; two adapters side by side are quicker than one on two
     resources:
         mem_mb=4000,
         runtime=60,
+        disk_mb=ADAPTER_MB,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
@@ -30,12 +34,40 @@ rule train_adapter:
         row=row_of,
         base_model_name=TIER.models.primary.target.name,
         answers=lambda wildcards, input: flag("--answers", input.answers),
-        parent=lambda wildcards, input: flag("--parent", input.parent),
+        device=TIER.models.engine.device,
     message:
-        "Making adapter {wildcards.adapter}"
+        "Training adapter {wildcards.adapter}"
     shell:
         "{params.python:q} scripts/train_adapter.py --target {input.target:q} --row {params.row:q} --num-threads {threads}"
-        " --base-model-name {params.base_model_name:q} {params.answers:q} {params.parent:q} --output {output:q} > {log:q} 2>&1"
+        " --base-model-name {params.base_model_name:q} {params.answers:q} --device {params.device:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule derive_adapter:
+    """Make one adapter from its parent: a multiple of it, or noise as large."""
+    input:
+        target=target_dir(),
+        parent=parent_of,
+    output:
+        directory("results/{run}/adapters/{adapter}"),
+    log:
+        "logs/{run}/derive_adapter/{adapter}.log",
+    wildcard_constraints:
+        adapter=either(DERIVED),
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=10,
+        disk_mb=ADAPTER_MB,
+    params:
+        python=SERVING_PYTHON,
+        code=code("train_adapter"),
+        row=row_of,
+        base_model_name=TIER.models.primary.target.name,
+    message:
+        "Deriving adapter {wildcards.adapter}"
+    shell:
+        "{params.python:q} scripts/train_adapter.py --target {input.target:q} --row {params.row:q} --num-threads {threads}"
+        " --base-model-name {params.base_model_name:q} --parent {input.parent:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule freeze_prompts:
@@ -48,6 +80,7 @@ rule freeze_prompts:
     resources:
         mem_mb=500,
         runtime=5,
+        disk_mb=20,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -63,7 +96,7 @@ rule freeze_prompts:
 rule domain_overlap:
     """Count how much of each domain's text stands in the text that the drafter was distilled on."""
     input:
-        target=f"results/{RUN}/models/target",
+        target=target_dir(),
         trajectories=lambda wildcards: trajectories(),
         prompts=f"results/{RUN}/prompts.json",
     output:
@@ -74,6 +107,7 @@ rule domain_overlap:
     resources:
         mem_mb=2000,
         runtime=5,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,
@@ -99,6 +133,7 @@ rule extract_features:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),

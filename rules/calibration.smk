@@ -4,10 +4,11 @@
 rule calibration_probe:
     """Probe every adapter on its calibration prompts, adapter by adapter, resumable."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         prompts=f"results/{RUN}/prompts.json",
         adapters=[adapter_dir(name) for name in calibrated_adapters()],
+        cleared=cleared,
     output:
         expand(
             "results/{run}/calibration/{adapter}.parquet",
@@ -22,6 +23,7 @@ rule calibration_probe:
     resources:
         mem_mb=7000,
         runtime=120,
+        disk_mb=400,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,

@@ -8,16 +8,9 @@ def confirm_target():
     """Return the second target's folder: shipped, trained by this run, or put where the hub's models belong."""
     target = CONFIRM.target
     if target.source.kind == "hub":
-        return f"resources/hub/{target.source.repo}"
+        return hub_dir(target.source)
     is_shipped = target.source.sha256 is not None and not target.retrain
     return target.source.path if is_shipped else f"results/{RUN}/confirm/models/target"
-
-
-def hub_source_of(wildcards):
-    """Return repository and revision of a model below resources/hub, as JSON."""
-    sources = [CONFIRM.target.source, CONFIRM.drafter.source]
-    repo = f"{wildcards.owner}/{wildcards.repo}"
-    return as_json(next(s for s in sources if s.kind == "hub" and s.repo == repo))
 
 
 def confirm_plan(wildcards):
@@ -66,8 +59,7 @@ def confirm_drafter():
 
 localrules:
     assemble_confirm_drafter,
-    fetch_hub_model,
-    pad_drafter,
+    pad_confirm_drafter,
     phase2_confirm_plan,
     report_transfer,
 
@@ -75,8 +67,9 @@ localrules:
 rule train_target:
     """Train the second target on the text that the first one wrote (minutes of one core; the model is shipped)."""
     input:
-        teacher=f"results/{RUN}/models/target",
+        teacher=target_dir(),
         answers=trajectories(),
+        cleared=cleared,
     output:
         model=directory("results/{run}/confirm/models/target"),
         curve="results/{run}/confirm/models/target_curve.json",
@@ -89,6 +82,7 @@ rule train_target:
         mem_mb=3000,
         runtime=240,
         gpu=NUM_GPUS,
+        disk_mb=100,
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,
@@ -106,14 +100,17 @@ rule train_target:
 use rule generate_trajectories as generate_confirm_trajectories with:
     input:
         target=confirm_target(),
+        cleared=cleared,
     output:
         directory("results/{run}/confirm/trajectories"),
     log:
         "logs/{run}/generate_confirm_trajectories.log",
+    benchmark:
+        "results/{run}/benchmarks/generate_confirm_trajectories.tsv"
     params:
         python=SERVING_PYTHON,
         code=code("generate_trajectories"),
-        settings=as_json(CONFIRM.drafter.training),
+        settings=as_json(CONFIRM.trajectories),
         engine=as_json(TIER.models.engine),
         shards="resources/confirm_trajectories/{run}",
     message:
@@ -124,6 +121,7 @@ use rule train_drafter as train_confirm_drafter with:
     input:
         target=confirm_target(),
         trajectories=lambda wildcards: trajectories(CONFIRM, "confirm/"),
+        cleared=cleared,
     output:
         layers="results/{run}/confirm/models/drafter_layers.safetensors",
         early="results/{run}/confirm/models/drafter_early_layers.safetensors",
@@ -158,48 +156,20 @@ use rule assemble_drafter as assemble_confirm_drafter with:
         "Assembling the second target's drafter"
 
 
-rule fetch_hub_model:
-    """Download a model of the hub at its immutable revision; none is fetched where that is null."""
-    output:
-        directory("resources/hub/{owner}/{repo}"),
-    log:
-        "logs/hub/{owner}/{repo}.log",
-    retries: 2
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=120,
-    params:
-        python=SERVING_PYTHON,
-        code=code("fetch_hub_model"),
-        settings=hub_source_of,
-    message:
-        "Downloading {wildcards.owner}/{wildcards.repo}"
-    shell:
-        "{params.python:q} scripts/fetch_hub_model.py --settings {params.settings:q} --output {output:q} > {log:q} 2>&1"
-
-
-rule pad_drafter:
-    """Give a drafter from the hub as many tokens as its target has, or vLLM refuses the pair."""
+use rule pad_drafter as pad_confirm_drafter with:
     input:
         target=confirm_target(),
-        drafter=lambda wildcards: f"resources/hub/{CONFIRM.drafter.source.repo}",
+        drafter=lambda wildcards: hub_dir(CONFIRM.drafter.source),
     output:
         directory("results/{run}/confirm/models/padded_drafter"),
     log:
-        "logs/{run}/pad_drafter.log",
-    threads: 1
+        "logs/{run}/pad_confirm_drafter.log",
     resources:
         mem_mb=8000,
         runtime=20,
-    params:
-        python=SERVING_PYTHON,
-        code=code("pad_drafter"),
+        disk_mb=lambda wildcards: size_mb(CONFIRM.drafter),
     message:
         "Padding the second drafter's vocabulary to its target's"
-    shell:
-        "{params.python:q} scripts/pad_drafter.py --target {input.target:q} --drafter {input.drafter:q}"
-        " --output {output:q} > {log:q} 2>&1"
 
 
 checkpoint phase2_confirm_plan:
@@ -214,6 +184,7 @@ checkpoint phase2_confirm_plan:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=1,
     params:
         python=analysis_python(),
         code=code("phase2_confirm"),
@@ -230,22 +201,24 @@ use rule train_adapter as train_confirm_adapter with:
     input:
         target=confirm_target(),
         answers=confirm_answers_of,
-        parent=[],
+        cleared=cleared,
     output:
         directory("results/{run}/confirm/adapters/{adapter}"),
     log:
         "logs/{run}/train_confirm_adapter/{adapter}.log",
     benchmark:
         "results/{run}/benchmarks/train_confirm_adapter/{adapter}.tsv"
+    wildcard_constraints:
+        adapter=either(TIER.adapter_pool.remade),
     params:
         python=SERVING_PYTHON,
         code=code("train_adapter"),
         row=confirm_row_of,
         base_model_name=CONFIRM.target.name,
         answers=lambda wildcards, input: flag("--answers", input.answers),
-        parent=[],
+        device=TIER.models.engine.device,
     message:
-        "Making adapter {wildcards.adapter} for the second target"
+        "Training adapter {wildcards.adapter} for the second target"
 
 
 rule phase2_confirm:
@@ -256,6 +229,7 @@ rule phase2_confirm:
         prompts=f"results/{RUN}/prompts.json",
         predictions=f"results/{RUN}/predictor/predictions.json",
         adapters=confirmed_dirs,
+        cleared=cleared,
     output:
         directory("results/{run}/confirm/acceptance"),
     log:
@@ -266,6 +240,7 @@ rule phase2_confirm:
     resources:
         mem_mb=7000,
         runtime=120,
+        disk_mb=200,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
@@ -298,6 +273,7 @@ rule report_transfer:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),

@@ -31,6 +31,7 @@ rule fit_cost_model:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -56,6 +57,7 @@ rule fit_step_cost:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -84,6 +86,7 @@ rule validate_step_cost:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -114,6 +117,7 @@ rule estimate_acceptance:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -139,6 +143,7 @@ rule seed_noise:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -165,6 +170,7 @@ rule phase1_effect_gate:
     resources:
         mem_mb=2000,
         runtime=20,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -193,6 +199,7 @@ rule phase3_predictor:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -244,6 +251,7 @@ rule certify_verdicts:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -295,6 +303,7 @@ rule compare_predictors:
     resources:
         mem_mb=1000,
         runtime=20,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -329,6 +338,7 @@ rule hold_out_families:
     resources:
         mem_mb=1000,
         runtime=120,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -371,6 +381,7 @@ rule decide:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=10,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -418,6 +429,7 @@ rule policy:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=20,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -460,6 +472,7 @@ rule gate_regret:
     resources:
         mem_mb=1000,
         runtime=15,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),

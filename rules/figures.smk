@@ -40,6 +40,7 @@ rule join_tables:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         python=analysis_python(),
         code=code("join_tables"),
@@ -75,6 +76,7 @@ rule plot_figure:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         python=analysis_python(),
         code=code("plot_figure"),
@@ -105,6 +107,7 @@ rule write_verdict_table:
     resources:
         mem_mb=500,
         runtime=5,
+        disk_mb=5,
     params:
         python=analysis_python(),
         code=code("write_verdict_table"),
@@ -135,6 +138,7 @@ rule adapter_table:
     resources:
         mem_mb=500,
         runtime=5,
+        disk_mb=5,
     params:
         python=analysis_python(),
         code=code("adapter_table"),

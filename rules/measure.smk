@@ -4,11 +4,12 @@
 rule phase1_collect:
     """Measure the pilot (all adapters where there is none): base and adapted target on the same prompts, resumable."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         early=early_drafter(),
         prompts=f"results/{RUN}/prompts.json",
         adapters=[adapter_dir(name) for name in PILOT],
+        cleared=cleared,
     output:
         expand(
             "results/{run}/acceptance/{adapter}.parquet",
@@ -23,6 +24,7 @@ rule phase1_collect:
     resources:
         mem_mb=7000,
         runtime=120,
+        disk_mb=200,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
@@ -45,12 +47,13 @@ rule phase1_collect:
 rule phase2_screen:
     """Measure the rest of the pool after the pilot, resumable, and write the table of all."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         early=early_drafter(),
         prompts=f"results/{RUN}/prompts.json",
         adapters=[adapter_dir(name) for name in SCREENED],
         measured=[f"results/{RUN}/acceptance/{name}.parquet" for name in PILOT],
+        cleared=cleared,
     output:
         expand(
             "results/{run}/acceptance/{adapter}.parquet",
@@ -66,6 +69,7 @@ rule phase2_screen:
     resources:
         mem_mb=7000,
         runtime=240,
+        disk_mb=800,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
@@ -97,10 +101,11 @@ rule records:
 rule confirm_live:
     """Confirm a subset by live counters with LoRA on, where acceptance was counted on merged weights."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         prompts=f"results/{RUN}/prompts.json",
         adapters=[adapter_dir(name) for name in live_adapters()],
+        cleared=cleared,
     output:
         expand(
             "results/{run}/acceptance_live/{adapter}.parquet",
@@ -115,6 +120,7 @@ rule confirm_live:
     resources:
         mem_mb=7000,
         runtime=120,
+        disk_mb=50,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
@@ -136,9 +142,10 @@ rule confirm_live:
 rule profile_cost:
     """Time engine steps T_K(B) with LoRA on, interleaved, alone on the machine."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         adapters=[adapter_dir(name) for name in timed_adapters()],
+        cleared=cleared,
     output:
         "results/{run}/step_times.json",
     log:
@@ -149,6 +156,7 @@ rule profile_cost:
     resources:
         mem_mb=7000,
         runtime=60,
+        disk_mb=5,
         gpu=NUM_GPUS,
     params:
         tier=TIER.name,
@@ -170,9 +178,10 @@ rule profile_cost:
 rule profile_cost_parts:
     """Time what a step is made of: contexts, prompts, mixed depths, adapter loads, engines without drafter or LoRA."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         adapters=[adapter_dir(name) for name in timed_adapters()],
+        cleared=cleared,
     output:
         "results/{run}/cost_parts.json",
     log:
@@ -183,6 +192,7 @@ rule profile_cost_parts:
     resources:
         mem_mb=9000,
         runtime=60,
+        disk_mb=5,
         gpu=NUM_GPUS,
     params:
         tier=TIER.name,

@@ -19,6 +19,7 @@ rule fetch_target_wheel:
     resources:
         mem_mb=500,
         runtime=15,
+        disk_mb=100,
     params:
         python=analysis_python(),
         code=code("fetch_target_wheel"),
@@ -41,6 +42,7 @@ rule build_target:
     resources:
         mem_mb=3000,
         runtime=15,
+        disk_mb=300,
     params:
         python=SERVING_PYTHON,
         code=code("build_target"),
@@ -53,26 +55,30 @@ rule build_target:
 
 
 rule generate_trajectories:
-    """Let the target write the text that the drafter learns from, in resumable shards."""
+    """Let the target write the text that the drafter, and adapters of chat forms, learn from, in resumable shards."""
     input:
-        target="results/{run}/models/target",
+        target=target_dir(),
+        cleared=cleared,
     output:
         directory("results/{run}/trajectories"),
     log:
         "logs/{run}/generate_trajectories.log",
+    benchmark:
+        "results/{run}/benchmarks/generate_trajectories.tsv"
     threads: 2
     resources:
         mem_mb=6000,
         runtime=180,
+        disk_mb=100,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
         code=code("generate_trajectories"),
-        settings=as_json(TIER.models.primary.drafter.training),
+        settings=as_json(TIER.models.primary.trajectories),
         engine=as_json(TIER.models.engine),
         shards="resources/trajectories/{run}",
     message:
-        "Generating the target's own trajectories for the drafter"
+        "Generating the target's own trajectories"
     shell:
         "{params.python:q} scripts/generate_trajectories.py --target {input.target:q} --settings {params.settings:q}"
         " --engine {params.engine:q} --shards {params.shards:q} --output {output:q} > {log:q} 2>&1"
@@ -83,6 +89,7 @@ rule train_drafter:
     input:
         target="results/{run}/models/target",
         trajectories=lambda wildcards: trajectories(),
+        cleared=cleared,
     output:
         layers="results/{run}/models/drafter_layers.safetensors",
         early="results/{run}/models/drafter_early_layers.safetensors",
@@ -96,6 +103,7 @@ rule train_drafter:
         mem_mb=8000,
         runtime=600,
         gpu=NUM_GPUS,
+        disk_mb=700,
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,
@@ -123,6 +131,7 @@ rule assemble_drafter:
     resources:
         mem_mb=2000,
         runtime=10,
+        disk_mb=100,
     params:
         python=SERVING_PYTHON,
         code=code("assemble_drafter"),
@@ -137,7 +146,7 @@ rule assemble_drafter:
 rule assemble_early_drafter:
     """The same with the layers of an early checkpoint: a second, weaker drafter."""
     input:
-        target=f"results/{RUN}/models/target",
+        target=target_dir(),
         layers=lambda wildcards: layers_of(
             TIER.models.primary.early_drafter, "drafter_early_layers"
         ),
@@ -149,6 +158,7 @@ rule assemble_early_drafter:
     resources:
         mem_mb=2000,
         runtime=10,
+        disk_mb=100,
     params:
         python=SERVING_PYTHON,
         code=code("assemble_drafter"),
@@ -163,9 +173,10 @@ rule assemble_early_drafter:
 rule base_profile:
     """Record once what the base target says about any adapter: no adapter needs a run of it after that."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         prompts=f"results/{RUN}/prompts.json",
+        cleared=cleared,
     output:
         "results/{run}/base_profile.safetensors",
     log:
@@ -177,6 +188,7 @@ rule base_profile:
         mem_mb=6000,
         runtime=60,
         gpu=NUM_GPUS,
+        disk_mb=50,
     params:
         tier=TIER.name,
         python=SERVING_PYTHON,

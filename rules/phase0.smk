@@ -8,9 +8,10 @@ localrules:
 rule phase0_vllm_runner:
     """Run the selected cells of the composability matrix and the cache tests; goes on where it was stopped."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         adapters=[adapter_dir(name) for name in TIER.phase0_runtime.adapters.names],
+        cleared=cleared,
     output:
         "results/{run}/phase0/vllm_observations.json",
     log:
@@ -21,6 +22,7 @@ rule phase0_vllm_runner:
     resources:
         mem_mb=7000,
         runtime=240,
+        disk_mb=50,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
@@ -52,6 +54,7 @@ rule phase0_composability:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         python=analysis_python(),
         code=code("phase0_composability"),

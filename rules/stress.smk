@@ -10,14 +10,15 @@ localrules:
 rule phase5_serving:
     """Run every scenario under every policy against vLLM servers on loopback, trial by trial, resumable."""
     input:
-        target=f"results/{RUN}/models/target",
-        drafter=f"results/{RUN}/models/drafter",
+        target=target_dir(),
+        drafter=drafter_dir(),
         prompts=f"results/{RUN}/prompts.json",
         adapters=[adapter_dir(name) for name in ADAPTERS],
         verdicts=[f"results/{RUN}/verdicts/{name}.measured.json" for name in ADAPTERS],
         measured=f"results/{RUN}/measured.json",
         cost_model=f"results/{RUN}/cost_model.json",
         policy=f"results/{RUN}/policy/policy.json",
+        cleared=cleared,
     output:
         "results/{run}/stress/live.parquet",
     log:
@@ -28,6 +29,7 @@ rule phase5_serving:
     resources:
         mem_mb=7000,
         runtime=60,
+        disk_mb=500,
         gpu=NUM_GPUS,
     params:
         python=SERVING_PYTHON,
@@ -60,6 +62,7 @@ rule compare_live_stress:
     resources:
         mem_mb=1000,
         runtime=5,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -90,6 +93,7 @@ rule simulate_stress:
     resources:
         mem_mb=2000,
         runtime=30,
+        disk_mb=50,
     params:
         tier=TIER.name,
         python=analysis_python(),
@@ -118,6 +122,7 @@ rule validate_simulator:
     resources:
         mem_mb=1000,
         runtime=10,
+        disk_mb=5,
     params:
         tier=TIER.name,
         python=analysis_python(),

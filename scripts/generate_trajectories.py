@@ -1,11 +1,12 @@
-"""Let the target write the text that the drafter learns from, in resumable shards."""
+"""Let the target write the text that the drafter, and some adapters, learn from, in resumable shards."""
 
 import argparse
 from pathlib import Path
 
 from lora_spec.cli.output import tell
 from lora_spec.cli.script import add_json_flag, existing_folder, run_script
-from lora_spec.config.models import DistillationConfig, EngineConfig
+from lora_spec.config.distillation import DistillationConfig, TrajectoriesConfig
+from lora_spec.config.models import EngineConfig
 from lora_spec.engines import open_engine
 from lora_spec.engines.options import offline_options
 from lora_spec.training.own_trajectories import chat_generator, drafter_shard_plans
@@ -23,7 +24,12 @@ def main(args: argparse.Namespace) -> None:
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--target", type=existing_folder, required=True, help="model folder of the target")
-add_json_flag(parser, "--settings", DistillationConfig, help="the drafter's training block, JSON")
+add_json_flag(
+    parser,
+    "--settings",
+    DistillationConfig | TrajectoriesConfig,
+    help="the drafter's training block, or own_answers of the pair, JSON",
+)
 add_json_flag(parser, "--engine", EngineConfig, help="engine block of models.yaml, JSON")
 parser.add_argument("--shards", type=Path, required=True, help="folder where shards survive an interrupted run")
 parser.add_argument("--output", type=Path, required=True, help="folder with exactly the shards of these settings")

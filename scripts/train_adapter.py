@@ -19,6 +19,7 @@ def main(args: argparse.Namespace) -> None:
         base_model_name=args.base_model_name,
         answers_dir=args.answers,
         num_threads=args.num_threads,
+        device=args.device,
         parent_dir=args.parent,
     )
 
@@ -30,6 +31,9 @@ parser.add_argument("--base-model-name", required=True, help="what adapter_confi
 parser.add_argument("--answers", type=existing_folder, help="the target's trajectories, where the domain rewrites them")
 parser.add_argument("--parent", type=existing_folder, help="folder that a scaled or random row is derived from")
 parser.add_argument("--num-threads", type=positive_count, default=1, help="threads of torch; they decide the last bits")
+parser.add_argument(
+    "--device", choices=("cpu", "cuda"), default="cpu", help="where it is trained (default: %(default)s)"
+)
 parser.add_argument("--output", type=Path, required=True, help="adapter folder to make")
 
 if __name__ == "__main__":

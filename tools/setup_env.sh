@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the pinned environments that are named: analysis (.venv) and serving-cpu (.venv-serving).
+# Builds the pinned environments that are named: analysis (.venv), and serving-cpu or serving-gpu (.venv-serving).
 #
 # Safe to interrupt and to repeat: a stamp, written last, holds what the environment was built from. An environment
 # without that stamp is built anew; one with it is left alone. What pip says goes to logs/setup/.
@@ -105,13 +105,14 @@ build() {
   exec 9>&-
 }
 
-[ $# -gt 0 ] || refuse "name the environments to build: analysis, serving-cpu"
+[ $# -gt 0 ] || refuse "name the environments to build: analysis, serving-cpu or serving-gpu"
 python=$(find_python)
 check_machine
 for name in "$@"; do
   case $name in
     analysis) venv=.venv && build analysis "a minute" envs/analysis.lock ;;
     serving-cpu) venv=.venv-serving && check_compiler && build serving-cpu "two minutes" envs/serving-cpu.lock envs/torch-cpu.lock ;;
-    *) refuse "no environment '$name'; choose analysis or serving-cpu" ;;
+    serving-gpu) venv=.venv-serving && check_compiler && build serving-gpu "ten minutes" envs/serving-gpu.lock ;;
+    *) refuse "no environment '$name'; choose analysis, serving-cpu or serving-gpu" ;;
   esac
 done

@@ -228,7 +228,9 @@ def test_a_derived_row_has_the_rank_and_the_fold_of_its_parent(root, edit):
         ("phase1_measurement", lambda d: d["step_time"].update(batch_sizes=[1, 1, 4]), "values must be distinct"),
         (
             "models",
-            lambda d: d["primary"]["drafter"].update(source={"kind": "hub", "repo": "a/b", "revision": None}),
+            lambda d: d["primary"]["drafter"].update(
+                source={"kind": "hub", "repo": "a/b", "revision": None, "size_mb": 1}
+            ),
             "is built by no rule",
         ),
         ("models", lambda d: d["primary"]["drafter"]["training"].update(early_step=401), "401 is no checkpoint"),

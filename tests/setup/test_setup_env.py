@@ -22,6 +22,17 @@ def test_both_environments_are_built_from_hashed_locks_and_hold_the_project(mach
     assert sum(LAST_STEP in call for call in calls) == 2
 
 
+def test_the_environment_for_gpus_takes_the_place_of_that_for_cpus_and_comes_from_its_own_lock(machine):
+    machine.set_up("serving-cpu")
+    machine.take_calls()
+    done = machine.set_up("serving-gpu")
+    assert done.returncode == 0, done.stderr
+    calls = machine.take_calls()
+    assert any("--require-hashes" in call and "envs/serving-gpu.lock" in call for call in calls)
+    assert not any("torch-cpu" in call for call in calls)
+    assert (machine.root / ".venv-serving").is_dir()
+
+
 def test_every_phase_is_announced_and_pip_stays_in_the_log(machine):
     lines = machine.set_up("serving-cpu").stderr.splitlines()
     assert all(line.startswith("set-up: .venv-serving: ") for line in lines)

@@ -6,9 +6,10 @@ from lora_spec.config.adapter_families import FamilyKind
 from lora_spec.config.adapter_pool import Adapter
 from lora_spec.config.base_profile import BaseProfileConfig
 from lora_spec.config.baselines import BaselinesConfig
-from lora_spec.config.fields import OpenFraction, PositiveCount, Seed, Text
+from lora_spec.config.distillation import DistillationConfig
+from lora_spec.config.fields import OpenFraction, PositiveCount, RepoId, Revision, Seed, Text
 from lora_spec.config.gate import GateConfig
-from lora_spec.config.models import DistillationConfig, EngineConfig, ShippedLayersSource
+from lora_spec.config.models import EngineConfig, ShippedLayersSource
 from lora_spec.config.traffic import Pattern, TrafficConfig
 from lora_spec.typed import AdapterName
 
@@ -89,6 +90,13 @@ class DrafterSettings(TypedDict):
 
     source: ShippedLayersSource
     training: DistillationConfig
+
+
+class HubCommit(TypedDict):
+    """A repository of the hub at one commit, or at none yet."""
+
+    repo: RepoId
+    revision: Revision | None
 
 
 class BaseProfileSettings(TypedDict):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from lora_spec.config.base_profile import BaseProfileConfig
+from lora_spec.config.distillation import DistillationConfig, TrajectoriesConfig
 from lora_spec.config.fields import (
     ConfigModel,
     Count,
@@ -24,6 +25,7 @@ from lora_spec.config.fields import (
     Text,
     Version,
 )
+from lora_spec.config.preflight import PreflightConfig
 
 
 class PypiGgufSource(ConfigModel):
@@ -63,6 +65,7 @@ class HubSource(ConfigModel):
     revision: Revision | None = Field(
         description="Commit of 40 hex digits; null is unpinned: it can be planned, but not run."
     )
+    size_mb: PositiveCount = Field(description="Weights on disk, MB (10^6 bytes), rounded up: for the plan alone.")
 
 
 class ShippedModelSource(ConfigModel):
@@ -103,52 +106,6 @@ class TargetTrainingConfig(ConfigModel):
     save_every_steps: PositiveCount = Field(description="Steps between checkpoints; a killed run loses at most these.")
     num_threads: PositiveCount = Field(description="Threads of torch; they decide the last bits of the weights.")
     training_seed: Seed = Field(description="Seed of the initial weights, the order and the tokenizer's pairs.")
-
-
-class DistillationConfig(ConfigModel):
-    """How the drafter is distilled on the target's own trajectories."""
-
-    trajectories: RelativePath | None = Field(
-        description="Folder of shipped shards, written by this recipe; null lets the target write them anew (an hour)."
-    )
-    num_greedy_prompts: Annotated[Count, Field(le=100_000)] = Field(
-        description="Prompts answered greedily: the traffic that greedy serving sees."
-    )
-    num_sampled_prompts: Annotated[Count, Field(le=100_000)] = Field(
-        description="Prompts answered with sampling: widens the text seen in training."
-    )
-    num_heldout_prompts: NumPrompts = Field(description="Held-out prompts, for the learning curve.")
-    temperature: Positive = Field(description="Sampling temperature of the sampled part; greedy is 0 by itself.")
-    max_tokens: PositiveCount = Field(description="Output tokens per prompt; short answers give more distinct prompts.")
-    prompts_per_shard: PositiveCount = Field(
-        description="Prompts per shard; a shard takes a minute or so, then is kept."
-    )
-    num_epochs: PositiveCount = Field(description="Passes over the trajectories.")
-    learning_rate: Positive = Field(description="Peak learning rate of AdamW, decaying to zero.")
-    batch_tokens: PositiveCount = Field(description="Tokens per optimiser step, padding not counted.")
-    num_top_targets: PositiveCount = Field(description="Most likely target tokens that are matched per position.")
-    num_sampled_tokens: Count = Field(
-        description="Tokens outside the text drawn per step to stand for the rest of the vocabulary."
-    )
-    num_warmup_steps: PositiveCount = Field(description="Steps over which the learning rate rises to its peak.")
-    weight_decay: NonNegative = Field(description="Decoupled weight decay of AdamW.")
-    save_every_steps: PositiveCount = Field(description="Steps between checkpoints; a killed run loses at most these.")
-    early_step: PositiveCount = Field(description="Checkpoint that is kept as the early, weaker drafter.")
-    num_threads: PositiveCount = Field(description="Threads of torch; they decide the last bits of the weights.")
-    greedy_prompt_seed: Seed = Field(description="Seed of the greedy prompts.")
-    sampled_prompt_seed: Seed = Field(description="Seed of the sampled prompts; another one, to draw other prompts.")
-    heldout_prompt_seed: Seed = Field(description="Seed of the held-out prompts.")
-    sampling_seed: Seed = Field(description="Seed of the first sampled shard; the next shards count up from it.")
-    training_seed: Seed = Field(description="Seed of the order of training sequences.")
-
-    @model_validator(mode="after")
-    def _early_step_is_a_checkpoint(self) -> "DistillationConfig":
-        if self.early_step % self.save_every_steps:
-            raise ValueError(
-                f"early_step {self.early_step} is no checkpoint; make it a multiple of save_every_steps "
-                f"{self.save_every_steps}"
-            )
-        return self
 
 
 class ModelConfig(ConfigModel):
@@ -204,6 +161,11 @@ class PairConfig(ConfigModel):
     early_drafter: DrafterConfig | None = Field(
         default=None, description="An early checkpoint of the drafter: a second, weaker one for robustness checks."
     )
+    own_answers: TrajectoriesConfig | None = Field(
+        default=None,
+        description="What the target answers for adapters that rewrite its own answers, where no recipe of the drafter "
+        "says so; null where one does, or no adapter needs it.",
+    )
 
     @model_validator(mode="after")
     def _can_be_built(self) -> "PairConfig":
@@ -213,6 +175,17 @@ class PairConfig(ConfigModel):
                 "a drafter of kind hub beside a target from a wheel is built by no rule; give it shipped_layers"
             )
         return self
+
+    @model_validator(mode="after")
+    def _answers_are_told_once(self) -> "PairConfig":
+        if self.own_answers is not None and self.drafter.training is not None:
+            raise ValueError("own_answers and drafter.training both say what the target answers; remove own_answers")
+        return self
+
+    @property
+    def trajectories(self) -> TrajectoriesConfig | None:
+        """Return what the target answers: by the drafter's recipe, or for adapters alone; None where nothing is."""
+        return self.drafter.training or self.own_answers
 
 
 class EngineConfig(ConfigModel):
@@ -253,3 +226,12 @@ class ModelsConfig(ConfigModel):
         default=None, description="What is recorded of the primary pair's target for checkpoint_base; null for nothing."
     )
     engine: EngineConfig = Field(description="Settings of every engine start.")
+    preflight: PreflightConfig | None = Field(
+        default=None,
+        description="What is asked of machine, weights and licences before any long job; null where nothing is long.",
+    )
+
+    @property
+    def pairs(self) -> tuple[PairConfig, ...]:
+        """Return the pairs that the workflow runs: not the appendix."""
+        return tuple(pair for pair in (self.primary, self.confirm) if pair is not None)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from lora_spec.errors import TrainingError
@@ -32,6 +32,10 @@ class Batch:
     rows: "torch.Tensor"
     columns: "torch.Tensor"
     labels: "torch.Tensor"
+
+    def to(self, device: "torch.device") -> "Batch":
+        """Return the batch on a device; itself where it is there already."""
+        return Batch(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
 
 
 def encode_pair(example: Example, *, tokenizer: Any, max_tokens: int) -> EncodedPair:

@@ -1,5 +1,6 @@
 """Trains one LoRA adapter from one row of the pool, the same bytes for the same row on the same machine."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from lora_spec.training.adapter_files import config_json, lora_config, write_ada
 from lora_spec.training.batches import Batch, EncodedPair, encode_pair, shuffled_batches
 from lora_spec.training.domains import Example, find_domain
 from lora_spec.training.own_answers import OwnAnswers
-from lora_spec.training.quick import quick_autocast, quick_dtype
+from lora_spec.training.quick import Device, quick_autocast, quick_dtype
 from lora_spec.training.recipe import AdapterRecipe
 from lora_spec.training.task_score import TaskScore, answer_logits, score_task
 
@@ -34,6 +35,8 @@ class TrainedAdapter:
 
 @contextmanager
 def _repeatable(seed: int, num_threads: int) -> Iterator[None]:
+    # cuBLAS reads it when it is first used, and adds up in any order without it; torch refuses that when deterministic.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     import torch
 
     was_deterministic, num_threads_before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
@@ -81,8 +84,8 @@ def _fit(model: Any, batches: Iterator[Batch], row: AdapterRecipe) -> list[float
     optimizer = torch.optim.AdamW(_parameter_groups(model, row), lr=row.learning_rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _relative_rate(step, row.num_steps))
     losses = []
-    for batch in batches:
-        with quick_autocast():
+    for batch in (batch.to(model.device) for batch in batches):
+        with quick_autocast(model.device.type):
             loss = cross_entropy(answer_logits(model.get_base_model(), batch), batch.labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, _MAX_GRADIENT_NORM)
@@ -97,7 +100,8 @@ def _fit(model: Any, batches: Iterator[Batch], row: AdapterRecipe) -> list[float
 
 def _checked_domain(row: AdapterRecipe) -> Any:
     domain = find_domain(row.domain)
-    if domain.license != row.license:
+    # What a target writes is under that target's licence, which no domain knows and the row states.
+    if not domain.needs_own_answers and domain.license != row.license:
         raise TrainingError(
             f"adapter row '{row.name}': license '{row.license}' differs from '{domain.license}', the licence of "
             f"domain '{row.domain}'; state the domain's"
@@ -115,6 +119,7 @@ def train_lora(
     num_threads: int,
     max_tokens: int = 160,
     num_eval_pairs: int = 48,
+    device: Device = "cpu",
 ) -> TrainedAdapter:
     """Train the adapter of one row with the loss on the answers alone, and write it to ``out_dir``.
 
@@ -131,6 +136,8 @@ def train_lora(
         Threads of torch; part of what decides the last bits of the result.
     max_tokens
         Longest pair, prompt included; longer answers are cut.
+    device
+        Where it is trained; another device rounds otherwise and gives another adapter.
 
     Raises
     ------
@@ -154,7 +161,7 @@ def train_lora(
 
     encoded, encoded_held_out = encode(pairs), encode(held_out)
     with _repeatable(row.seed, num_threads):
-        base = AutoModelForCausalLM.from_pretrained(target_dir, dtype=torch.float32)
+        base = AutoModelForCausalLM.from_pretrained(target_dir, dtype=torch.float32).to(device)
         config = lora_config(row)
         model = get_peft_model(base, config)
         before = score_task(base, encoded_held_out, batch_size=row.batch_size, pad_token_id=pad)
@@ -164,12 +171,13 @@ def train_lora(
         tensors = get_peft_model_state_dict(model)
     recipe = {
         "row": row.to_dict(),
-        "license": domain.license,
+        "license": row.license,
         "domain_description": domain.description,
         "training_pairs_sha256": sha256_of_json([[pair.prompt, pair.answer] for pair in pairs]),
         "max_tokens": max_tokens,
         "num_threads": num_threads,
-        "compute_dtype": str(quick_dtype()).removeprefix("torch."),
+        "device": device,
+        "compute_dtype": str(quick_dtype(device)).removeprefix("torch."),
         "versions": {name: metadata.version(name) for name in ("torch", "transformers", "peft")},
         "loss_nats_first_step": losses[0],
         "loss_nats_last_step": losses[-1],

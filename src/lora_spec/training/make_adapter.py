@@ -8,6 +8,7 @@ from lora_spec.training.derived import random_adapter, scaled_adapter, zero_adap
 from lora_spec.training.domains import find_domain
 from lora_spec.training.lora import train_lora
 from lora_spec.training.own_answers import OwnAnswers, load_own_answers
+from lora_spec.training.quick import Device
 from lora_spec.training.recipe import AdapterRecipe, RandomRecipe, Recipe, ScaledRecipe
 
 _DERIVED: dict[type[Recipe], Any] = {ScaledRecipe: scaled_adapter, RandomRecipe: random_adapter}
@@ -22,6 +23,7 @@ def make_adapter(
     answers_dir: Path | None,
     num_threads: int,
     parent_dir: Path | None = None,
+    device: Device = "cpu",
 ) -> Path:
     """Write the adapter of one row to ``out_dir`` and return it.
 
@@ -31,6 +33,8 @@ def make_adapter(
         Folder of trajectory shards, opened only where the row's domain rewrites the target's own answers.
     parent_dir
         Folder of the adapter that a scaled or random row names as its parent; others ignore it.
+    device
+        Where an adapter is trained; what is derived or changes nothing is computed on the CPU.
 
     Raises
     ------
@@ -50,6 +54,7 @@ def make_adapter(
         base_model_name=base_model_name,
         own_answers=_own_answers_for(row, target_dir, answers_dir),
         num_threads=num_threads,
+        device=device,
     )
     return trained.out_dir
 

