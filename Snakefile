@@ -32,6 +32,7 @@ if TIER.models.preflight is not None:
 
 if TIER.models.confirm is not None:
 
+    include: "rules/confirm_helpers.smk"
     include: "rules/confirm.smk"
 
 

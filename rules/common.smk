@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from lora_spec.config import load_tier
+from lora_spec.config.distillation import TRAJECTORIES
 from lora_spec.config.adapter_families import families_of
 from lora_spec.config.effect_settings import effect_settings
 from lora_spec.config.preflight_settings import preflight_settings
@@ -141,6 +142,17 @@ def as_json(block):
 def chosen(block, *keys):
     """Return some keys of a config block as JSON, so that a rule depends on just what it reads."""
     return as_json({key: plain(block)[key] for key in keys})
+
+
+def counting(is_live=False):
+    """Return what counting reads of phase1_measurement.yaml, as JSON: how many prompts run live only where they do."""
+    phase1 = plain(TIER.phase1_measurement)
+    block = {
+        key: value
+        for key, value in phase1["counting"].items()
+        if is_live or key != "num_live_prompts"
+    }
+    return as_json({**{key: phase1[key] for key in COUNTING}, "counting": block})
 
 
 def code(script):
@@ -326,9 +338,10 @@ def base_profile():
 
 
 def overlap_settings():
-    """Return the recipe that says what the drafter's training text is, and the seed of the pairs held against it."""
+    """Return what the drafter's training text is, and the seed of the pairs held against it."""
     recipe, own = TIER.models.primary.drafter.training, TIER.prompts.own_evaluation
-    return as_json({"training": plain(recipe), "pair_seed": own.seed})
+    text = recipe and json.loads(chosen(recipe, *TRAJECTORIES))
+    return as_json({"training": text, "pair_seed": own.seed})
 
 
 def domain_overlap():

@@ -33,7 +33,7 @@ rule phase1_collect:
         names=PILOT,
         adapters=named_dirs(PILOT),
         early=lambda wildcards, input: flag("--early-drafter", input.early),
-        counting=chosen(TIER.phase1_measurement, *COUNTING),
+        counting=counting(),
         engine=as_json(TIER.models.engine),
         config=TIER.path_of("phase1_measurement").relative_to(ROOT),
     message:
@@ -78,7 +78,8 @@ rule phase2_screen:
         names=SCREENED,
         adapters=flag("--adapters", named_dirs(SCREENED)),
         early=lambda wildcards, input: flag("--early-drafter", input.early),
-        counting=chosen(TIER.phase1_measurement, *COUNTING),
+        counting=counting(),
+        estimating=chosen(TIER.phase1_measurement, *ESTIMATING),
         engine=as_json(TIER.models.engine),
         config=TIER.path_of("phase1_measurement").relative_to(ROOT),
     message:
@@ -128,7 +129,7 @@ rule confirm_live:
         code=code("phase1_collect"),
         names=live_adapters(),
         adapters=named_dirs(live_adapters()),
-        counting=chosen(TIER.phase1_measurement, *COUNTING),
+        counting=counting(is_live=True),
         engine=as_json(TIER.models.engine),
         config=TIER.path_of("phase1_measurement").relative_to(ROOT),
     message:

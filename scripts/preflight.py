@@ -12,7 +12,7 @@ from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.config.preflight_settings import PreflightSettings
 from lora_spec.errors import ConfigError
 from lora_spec.measurement.preflight import find_problems, look_around
-from lora_spec.provenance import collect_provenance
+from lora_spec.provenance import code_digest, collect_provenance
 from lora_spec.results import write_result
 
 
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> None:
         evidence="measured",
         tier=args.tier,
         provenance=provenance,
-        payload={"settings": args.settings, "machine": asdict(machine)},
+        payload={"settings": args.settings, "code": code_digest(Path(__file__)), "machine": asdict(machine)},
     )
 
 

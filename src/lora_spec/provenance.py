@@ -1,6 +1,5 @@
 """Where a result comes from: code, config, versions, machine, time. Knows nothing of what the result means."""
 
-import ast
 import hashlib
 import json
 import os
@@ -8,10 +7,11 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from lora_spec.code_files import code_files
 
 _REPORTED_PACKAGES = (
     "lora-spec",
@@ -40,51 +40,11 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _module_file(name: str) -> Path | None:
-    """Return the source file of a module of this package, or None for anything else."""
-    root = Path(__file__).parent
-    if name != root.name and not name.startswith(f"{root.name}."):
-        return None
-    base = root.joinpath(*name.split(".")[1:])
-    return next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
-
-
-def _names_in(path: Path) -> set[str]:
-    """Return dotted names that a source file imports or, as the registries do, spells out in a string."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names.add(node.value.partition(":")[0])
-    return {".".join(parts[: end + 1]) for parts in (name.split(".") for name in names) for end in range(len(parts))}
-
-
-@cache
-def _files_named_in(path: Path, _mtime_ns: int, _size: int) -> tuple[Path, ...]:
-    """Return the package's files that a source file names: read once, since a workflow asks for every rule."""
-    return tuple(file for name in _names_in(path) if (file := _module_file(name)))
-
-
-def code_files(script: Path) -> tuple[Path, ...]:
-    """Return a script and every file of this package that it can import, however deep, sorted."""
-    found, waiting = set(), [script.resolve()]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            about = path.stat()
-            waiting += _files_named_in(path, about.st_mtime_ns, about.st_size)
-    return tuple(sorted(found))
-
-
 def code_digest(script: Path) -> str:
-    """Return a digest of all code behind a script, for Snakemake, which does not see imported modules change.
+    """Return a digest of all code that a script can run, for Snakemake, which does not see imported modules change.
 
-    Paths enter by their place in the package, not on the machine, and documentation strings count too: the digest
-    may change without need, but never stay without it.
+    Paths enter by name and not by place on the machine, and documentation strings count too: the digest may change
+    without need, but never stay without it. Which files those are: :mod:`lora_spec.code_files`.
     """
     digest = hashlib.sha256()
     for path in code_files(script):

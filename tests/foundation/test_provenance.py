@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lora_spec import provenance
-from lora_spec.provenance import code_digest, code_files, collect_provenance, runtime_metadata, sha256_of_json
+from lora_spec.code_files import code_files
+from lora_spec.provenance import code_digest, collect_provenance, runtime_metadata, sha256_of_json
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,47 +7,26 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-PARTS = ("Snakefile", "rules", "scripts", "configs", "profiles", "report", "reference")
+from checkout_copies import PARTS, ROOT, copy_checkout, run_snakemake
 
 Snakemake = Callable[..., subprocess.CompletedProcess[str]]
-Plans = Callable[..., dict[str, dict[str, Any]]]
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Return a copy of everything that the workflow reads, without results."""
-    for part in PARTS:
-        source = ROOT / part
-        if source.is_dir():
-            shutil.copytree(source, tmp_path / part)
-        else:
-            shutil.copy2(source, tmp_path / part)
-    return tmp_path
+    return copy_checkout(tmp_path)
 
 
 @pytest.fixture
 def snakemake(checkout: Path) -> Snakemake:
     """Return a function that runs Snakemake in the copy."""
-
-    def run(*flags: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", "2", *flags],
-            cwd=checkout,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    return run
+    return partial(run_snakemake, checkout)
 
 
 @pytest.fixture
@@ -62,12 +41,8 @@ def job_counts() -> Callable[[subprocess.CompletedProcess[str]], dict[str, int]]
 
 
 @pytest.fixture(scope="session")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> Plans:
-    """Return a function that gives the plan of a tier as data, and the plan after each of some edits.
-
-    Edits are ``(name, path, old text, new text)`` and undone; library files are edited in a copy, which the workflow
-    then imports. One copy serves all tests, and plans without edits are made once.
-    """
+def planning_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one copy for all tests that only plan; it holds the library too, so that a test may edit that."""
     root = tmp_path_factory.mktemp("plans")
     for part in (*PARTS, "src"):
         if part == "reference":
@@ -76,20 +51,51 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> Plans:
             shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy2(ROOT / part, root / part)
+    return root
 
-    @cache
-    def plan(tier: str, *edits: tuple[str, str, str, str], measurements: str = "fresh") -> dict[str, dict[str, Any]]:
-        asked = {"config": {"tier": tier, "measurements": measurements}, "edits": edits}
+
+@pytest.fixture(scope="session")
+def run_in_planning_root(planning_root: Path) -> Callable[..., str]:
+    """Return a function that runs a script there with the library there, and returns what it prints."""
+
+    def run(script: Path, *flags: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-P", Path(__file__).with_name("plan_as_json.py"), json.dumps(asked)],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root / "src")},
+            [sys.executable, "-P", script, *flags],
+            cwd=planning_root,
+            env={**os.environ, "PYTHONPATH": str(planning_root / "src")},
             capture_output=True,
             text=True,
             timeout=180,
             check=False,
         )
         assert done.returncode == 0, done.stderr[-2000:]
-        return json.loads(done.stdout)
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def plan_of(run_in_planning_root: Callable[..., str]) -> Callable[[str], dict[str, Any]]:
+    """Return a function that gives the plan of a tier's fresh run as data; each is made once."""
+
+    @cache
+    def plan(tier: str) -> dict[str, Any]:
+        asked = {"config": {"tier": tier, "measurements": "fresh"}, "edits": []}
+        return json.loads(run_in_planning_root(Path(__file__).with_name("plan_as_json.py"), json.dumps(asked)))["plan"]
 
     return plan
+
+
+@pytest.fixture(scope="session")
+def reruns(run_in_planning_root: Callable[..., str]) -> Callable[..., dict[str, set[str]]]:
+    """Return a function that gives the rules that each of some edits runs again by itself.
+
+    Edits are ``(name, path, old text, new text)``, and undone.
+    """
+
+    def find(tier: str, *edits: tuple[str, str, str, str]) -> dict[str, set[str]]:
+        asked = {"config": {"tier": tier, "measurements": "fresh"}, "edits": edits}
+        told = json.loads(run_in_planning_root(Path(__file__).with_name("plan_as_json.py"), json.dumps(asked)))
+        return {name: set(rules) for name, rules in told["reruns"].items()}
+
+    return find

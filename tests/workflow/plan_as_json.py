@@ -1,4 +1,4 @@
-"""Print what Snakemake plans in the current folder as JSON: as it stands, and after each edit, which is undone.
+"""Print as JSON what Snakemake plans in the current folder, and which rules each of some edits, undone again, reruns.
 
 python plan_as_json.py '{"config": {"tier": "cpu"}, "edits": [["name", "path", "old text", "new text"]]}'
 
@@ -66,20 +66,34 @@ def _job(job: Any) -> dict[str, Any]:
     }
 
 
+def rerun(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return the rules with a job that an edit runs again by itself, adds or takes away; the graph tells the rest."""
+    names = before["jobs"].keys() | after["jobs"].keys()
+    pairs = [(before["jobs"].get(name), after["jobs"].get(name)) for name in names]
+    own = ("inputs", "params", "shell")
+    return sorted(
+        {
+            (old or new)["rule"]
+            for old, new in pairs
+            if old is None or new is None or any(old[key] != new[key] for key in own)
+        }
+    )
+
+
 def main() -> None:
-    """Print the plans."""
+    """Print the plan and the rules that rerun."""
     asked = json.loads(sys.argv[1])
-    plans = {"": plan(asked["config"])}
+    before, found = plan(asked["config"]), {}
     for name, path, old, new in asked["edits"]:
-        before = Path(path).read_text()
-        if old not in before:
+        text = Path(path).read_text()
+        if old not in text:
             raise SystemExit(f"{name}: {old!r} is not in {path}")
-        Path(path).write_text(before.replace(old, new, 1))
+        Path(path).write_text(text.replace(old, new, 1))
         try:
-            plans[name] = plan(asked["config"])
+            found[name] = rerun(before, plan(asked["config"]))
         finally:
-            Path(path).write_text(before)
-    print(json.dumps(plans))
+            Path(path).write_text(text)
+    print(json.dumps({"plan": before, "reruns": found}))
 
 
 if __name__ == "__main__":

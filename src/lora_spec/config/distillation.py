@@ -37,6 +37,10 @@ class TrajectoriesConfig(ConfigModel):
     sampling_seed: Seed = Field(description="Seed of the first sampled shard; the next shards count up from it.")
 
 
+TRAJECTORIES = tuple(TrajectoriesConfig.model_fields)
+"""What decides which text a target writes, also where more is said beside it."""
+
+
 class DistillationConfig(TrajectoriesConfig):
     """How the drafter is distilled on the target's own trajectories."""
 

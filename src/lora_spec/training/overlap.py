@@ -12,7 +12,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from lora_spec.config.distillation import DistillationConfig
+from lora_spec.config.distillation import TrajectoriesConfig
 from lora_spec.config.fields import Seed
 from lora_spec.errors import ConfigError, TrainingInputError
 from lora_spec.training.batches import encode_pair
@@ -36,9 +36,9 @@ Tokens = tuple[int, ...]
 
 
 class OverlapSettings(TypedDict):
-    """The drafter's recipe, which says what its training text is, and the seed of the pairs: that of the prompts."""
+    """What the drafter's training text is, and the seed of the pairs: that of the prompts."""
 
-    training: DistillationConfig
+    training: TrajectoriesConfig
     pair_seed: Seed
 
 
