@@ -5,6 +5,7 @@ resumable jobs leave behind.
 """
 
 import logging
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +70,7 @@ def plan_jobs(*flags: str) -> list[PlannedJob]:
     from snakemake.cli import main
     from snakemake.logging import logger
 
-    listener = _Listener()
+    listener, on_order_to_end = _Listener(), signal.getsignal(signal.SIGTERM)
     logger.addFilter(listener)
     try:
         main(["--dry-run", *flags])
@@ -78,6 +79,7 @@ def plan_jobs(*flags: str) -> list[PlannedJob]:
             raise ConfigError(f"snakemake --dry-run {' '.join(flags)} is refused, as said above") from done
     finally:
         logger.removeFilter(listener)
+        signal.signal(signal.SIGTERM, on_order_to_end)  # Snakemake leaves its own there
     return listener.jobs
 
 

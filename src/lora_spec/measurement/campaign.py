@@ -46,7 +46,8 @@ class Campaign:
 
 def unpinned_inputs(campaign: Campaign) -> list[str]:
     """Return the models and adapters that stand at no immutable revision: they can be planned and not run."""
-    parts = {name: model["source"] for name, model in campaign.pair.items() if isinstance(model, Mapping)}
+    models = {name: part for name, part in campaign.pair.items() if isinstance(part, Mapping) and "source" in part}
+    parts = {name: model["source"] for name, model in models.items()}
     rows = {row["name"]: row for row in campaign.rows if row["source"] == "hub"}
     return [name for name, source in {**parts, **rows}.items() if "revision" in source and source["revision"] is None]
 
