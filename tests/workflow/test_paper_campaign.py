@@ -18,7 +18,9 @@ pytestmark = pytest.mark.workflow
 
 
 def test_every_rule_that_needs_a_gpu_and_every_download_waits_for_the_preflight(plan_of):
-    jobs = plan_of("paper")["jobs"].values()
+    rules, jobs = plan_of("paper")["rules"], plan_of("paper")["jobs"].values()
+    asking = {name for name, rule in rules.items() if "gpu" in rule["resources"]} - {"preflight"}
+    assert all("cleared" in rules[name]["input_names"] for name in asking)
     waiting = {job["rule"] for job in jobs if "results/paper/preflight.json" in job["inputs"]}
     with_gpu = {job["rule"] for job in jobs if job["resources"].get("gpu")} - {"preflight"}
     assert {"phase1_collect", "phase2_screen", "phase2_confirm", "profile_cost", "train_adapter"} <= with_gpu

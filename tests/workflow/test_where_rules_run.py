@@ -46,8 +46,8 @@ def _rules(checkout, tier):
 
 @pytest.fixture
 def rules(checkout):
-    """Return name to facts of every rule of a tier that has a second pair, and so all rules."""
-    return _rules(checkout, "cpu")
+    """Return name to facts of every rule of a tier that has a second pair and a preflight, and so all rules."""
+    return _rules(checkout, "paper")
 
 
 def _settings(profile):
@@ -66,7 +66,8 @@ def test_every_submitted_rule_says_what_it_needs_and_runs_in_the_serving_environ
         if rule["is_local"]:
             continue
         assert {"gpu", "mem_mb", "runtime", "_cores"} <= set(rule["resources"]), name
-        assert rule["python"] == ".venv-serving/bin/python", name
+        # The preflight has to speak where there is no serving environment yet.
+        assert (rule["python"] == ".venv-serving/bin/python") == (name != "preflight"), name
         # Such a retry happens inside the job that failed, where more memory or time cannot be had.
         assert not rule["retries"], name
 
