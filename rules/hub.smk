@@ -14,7 +14,6 @@ rule fetch_hub_model:
         directory("resources/hub/{owner}/{repo}"),
     log:
         "logs/hub/{owner}/{repo}.log",
-    retries: 2
     threads: 1
     resources:
         mem_mb=2000,

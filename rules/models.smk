@@ -14,7 +14,6 @@ rule fetch_target_wheel:
         "resources/wheels/{run}/target.whl",
     log:
         "logs/{run}/fetch_target_wheel.log",
-    retries: 2
     threads: 1
     resources:
         mem_mb=500,

@@ -47,6 +47,7 @@ def _rule(rule: Any) -> dict[str, Any]:
         "log": [str(path) for path in rule.log],
         "benchmark": None if rule.benchmark is None else str(rule.benchmark),
         "resources": sorted(rule.resources),
+        "retries": rule._restart_times,
         "input_names": [name for name, _ in rule.input._get_names()],
     }
 
