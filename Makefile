@@ -40,7 +40,7 @@ reproduce: env ## measure, decide and draw the mini tier with real vLLM (14 minu
 	@$(SNAKEMAKE) --config tier=mini measurements=fresh --report results/mini/report.html >logs/report.log 2>&1 || { cat logs/report.log; exit 1; }
 	@.venv/bin/python scripts/summarize.py --run mini --started $(STARTED)
 
-test: env lint test-unit test-serving ## style, unit, workflow and serving tests (about 20 minutes)
+test: env lint test-unit test-serving test-slurm ## style, unit, workflow, serving and cluster tests (about 25 minutes)
 
 lint: env-analysis ## style and structure only (15 seconds)
 	@.venv/bin/ruff check --quiet .

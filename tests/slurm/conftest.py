@@ -3,7 +3,7 @@
 from threading import Thread
 
 import pytest
-from one_node import leftovers, one_node, why_not
+from one_node import alone, leftovers, one_node, why_not
 from tiny_tier import build_models, can_serve, make_checkout
 from workflow_run import WorkflowRun, change_profile
 
@@ -13,9 +13,12 @@ def cluster():
     """Return a running Slurm of one node with two devices; skipped where none can be started."""
     if reason := why_not():
         pytest.skip(reason)
-    with one_node() as started:
-        yield started
-    assert leftovers() == []
+    with alone() as is_alone:
+        if not is_alone:
+            pytest.skip("another run of these tests has a cluster on this machine; start them one after the other")
+        with one_node() as started:
+            yield started
+        assert leftovers() == []
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A Slurm of one node on loopback with two devices that are none; nothing of it is left when it ends."""
 
+import fcntl
 import os
 import secrets
 import shutil
@@ -76,6 +77,22 @@ def why_not() -> str | None:
     if strange := [path for path in _conf_files() if path.exists() and not path.read_text().startswith(_MARK)]:
         return f"{strange[0]} is not of these tests: this machine belongs to a cluster"
     return None
+
+
+@contextmanager
+def alone() -> Iterator[bool]:
+    """Say for a ``with`` block whether no other run has a cluster here: ports and configuration are there but once."""
+    _CONF.mkdir(exist_ok=True)
+    handle = os.open(_CONF, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_alone = True
+    except BlockingIOError:
+        is_alone = False
+    try:
+        yield is_alone
+    finally:
+        os.close(handle)
 
 
 def _conf_files() -> tuple[Path, Path]:

@@ -28,3 +28,11 @@ def test_the_configuration_of_another_cluster_is_left_alone(monkeypatch, tmp_pat
     assert "belongs to a cluster" in one_node.why_not()
     (tmp_path / name).write_text(one_node._MARK)
     assert one_node.why_not() is None
+
+
+def test_one_run_at_a_time_has_a_cluster(monkeypatch, tmp_path):
+    monkeypatch.setattr(one_node, "_CONF", tmp_path)
+    with one_node.alone() as is_first_alone, one_node.alone() as is_second_alone:
+        assert (is_first_alone, is_second_alone) == (True, False)
+    with one_node.alone() as is_third_alone:
+        assert is_third_alone
