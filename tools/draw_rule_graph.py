@@ -1,4 +1,4 @@
-"""Draw the rules of tier cpu and what they wait for to docs/rule-graph.svg: needs Graphviz, and the analysis environment.
+"""Draw to docs/rule-graph.svg what the rules of tier cpu wait for. Needs Graphviz, and the analysis environment.
 
 Arrows that others already imply are left out. Rules that a cluster's profile submits are filled.
 """
