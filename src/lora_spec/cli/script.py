@@ -1,7 +1,6 @@
 """What every script of the workflow shares: flags that hold JSON, and errors as one line with an exit code."""
 
 import argparse
-import errno
 import os
 import re
 import sys
@@ -9,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lora_spec.cli import exit_codes
+from lora_spec.cli.os_errors import told_os_error
 from lora_spec.cli.output import abandon, flush_answer, tell
 from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError, TrainingError
 
-EXIT_FAILED_RUN = 1
-EXIT_WRONG_INPUT = 2
+EXIT_FAILED_RUN = exit_codes.FAILED
+EXIT_WRONG_INPUT = exit_codes.WRONG_INPUT
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells tell it
 
 _SERVING_PACKAGES = ("torch", "vllm", "transformers", "peft", "pyarrow", "gguf", "accelerate")
-# Where the system is at fault and not what was asked for: the disk is full or broken, memory or files ran out.
-_FAILURES = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 def run_script(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
@@ -55,9 +54,7 @@ def _told(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ModuleNotFoundError):
         return _told_missing(error)
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        code = EXIT_FAILED_RUN if error.errno in _FAILURES or not error.filename else EXIT_WRONG_INPUT
-        return f"{where}{error.strerror or error}; check the path and the disk", code
+        return told_os_error(error)
     if isinstance(error, RecursionError):
         return "an input is nested too deep to be one of ours; check the paths", EXIT_WRONG_INPUT
     if isinstance(error, MemoryError):
