@@ -1,6 +1,7 @@
 """What every script of the workflow shares: flags that hold JSON, and errors as one line with an exit code."""
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -98,6 +99,26 @@ def positive_count(text: str) -> int:
     if not re.fullmatch(r"0*[1-9][0-9]{0,5}", text, re.ASCII):
         raise ConfigError(f"{text[:80]!r}: must be a whole number from 1 to 999999")
     return int(text)
+
+
+def positive_number(text: str) -> float:
+    """Parse a length of time or the like: above 0 and finite, which NaN is not."""
+    return _number_in(text, "a number above 0", lambda value: 0 < value < math.inf)
+
+
+def interval_level(text: str) -> float:
+    """Parse the level of an interval."""
+    return _number_in(text, "a level between 0 and 1, such as 0.9", lambda value: 0 < value < 1)
+
+
+def _number_in(text: str, wanted: str, is_wanted: Callable[[float], bool]) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not is_wanted(value):
+        raise ConfigError(f"{text[:80]!r}: must be {wanted}")
+    return value
 
 
 def tier_name(text: str) -> str:

@@ -1,13 +1,13 @@
 """The parts of a verdict's JSON that every reader of verdicts shares; light, for the operator's commands."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from lora_spec.errors import ResultError
 from lora_spec.records import Action
+from lora_spec.typed import DepthKey, TimesFaster
 
 _OPEN = {"extra": "allow", "strict": True, "allow_inf_nan": False}
 
@@ -19,16 +19,12 @@ class Open(TypedDict):
     __pydantic_config__ = _OPEN  # type: ignore[misc]
 
 
-DepthKey = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]?)$")]
-Speedup = Annotated[float, Field(gt=0, le=1e6)]
-
-
 class SpeedupEnds(TypedDict):
     """A speedup as an interval without its level."""
 
-    estimate: Speedup
-    lower: Annotated[float, Field(ge=0, le=1e6)]
-    upper: Speedup
+    estimate: TimesFaster
+    lower: TimesFaster
+    upper: TimesFaster
 
 
 class LoadVerdict(TypedDict):

@@ -27,7 +27,7 @@ from typing import Any
 SCHEMA_VERSION = "1"
 MAX_BYTES = 8 * 2**20
 """A hundred thousand adapters. The engine waits while it reads, up to a quarter of a second per MiB."""
-_MAX_DEPTH = 64
+MAX_DEPTH = 64
 _MOST_RATIO = 1e6
 # What a file holds may be long, and a refusal is a line of the engine's log.
 _SHOWN = reprlib.Repr()
@@ -204,7 +204,7 @@ def _check_keys(found: Mapping[str, Any], *, needed: Sequence[str], optional: Se
         raise PolicyError(f"it {' and '.join(words)}")
 
 
-def _whole(value: Any, where: str, *, least: int, most: int = _MAX_DEPTH) -> int:
+def _whole(value: Any, where: str, *, least: int, most: int = MAX_DEPTH) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise PolicyError(f"{where} is {_SHOWN.repr(value)}, needed is a whole number from {least} to {most}")
     return value
