@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.script import run_script
+from lora_spec.cli.script import interval_level, run_script
 from lora_spec.cli.stress_files import write_stress
 from lora_spec.provenance import collect_provenance
 from lora_spec.stress.live_summary import live_stress_payload
@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> None:
 parser = argparse.ArgumentParser(description=__doc__)
 for flag in ("--live", "--output", "--figure-table"):
     parser.add_argument(flag, type=Path, required=True)
-parser.add_argument("--level", type=float, required=True, help="level of the intervals over trials")
+parser.add_argument("--level", type=interval_level, required=True, help="level of the intervals over trials")
 parser.add_argument("--tier", required=True)
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lora_spec.cli.by_hand import by_hand
 from lora_spec.cli.output import tell
-from lora_spec.cli.script import EXIT_FAILED_RUN, existing_folder, named_path, run_script
+from lora_spec.cli.script import EXIT_FAILED_RUN, existing_folder, named_path, positive_number, run_script
 from lora_spec.cli.soak import SoakFolders, soak_tier
 from lora_spec.config import tier_holding
 from lora_spec.measurement.campaign import named_folders
@@ -41,10 +41,13 @@ parser.add_argument("--config", type=Path, required=True, help="traffic.yaml in 
 parser.add_argument("--target", type=existing_folder, required=True, help="model folder of the target")
 parser.add_argument("--drafter", type=existing_folder, required=True, help="model folder of the drafter")
 parser.add_argument("--adapters", type=named_path, nargs="+", required=True, help="NAME=FOLDER of rows of the pool")
-parser.add_argument("--duration-s", type=float, default=3600.0, help="length, s (default: %(default)s)")
-parser.add_argument("--round-s", type=float, default=30.0, help="length of a round, s (default: %(default)s)")
+parser.add_argument("--duration-s", type=positive_number, default=3600.0, help="length, s (default: %(default)s)")
+parser.add_argument("--round-s", type=positive_number, default=30.0, help="length of a round, s (default: %(default)s)")
 parser.add_argument(
-    "--max-slope-mib-per-hour", type=float, default=64.0, help="growth of memory that passes for none (default: 64)"
+    "--max-slope-mib-per-hour",
+    type=positive_number,
+    default=64.0,
+    help="growth of memory that passes for none (default: 64)",
 )
 parser.add_argument("--output", type=Path, help="where the result goes (default: results/TIER/by_hand/soak/soak.json)")
 

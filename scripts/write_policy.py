@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from lora_spec.cli.policy import named_adapter
 from lora_spec.cli.policy_folder import FleetInputs, write_policy_folder
 from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.config.gate import GateConfig
@@ -23,7 +24,7 @@ def main(args: argparse.Namespace) -> None:
         gate=args.gate,
         target=args.target,
         drafter=args.drafter,
-        adapter_paths=dict(word.split("=", 1) for word in args.adapters),
+        adapter_paths=dict(args.adapters),
         provenance=collect_provenance(config=args.gate, seed=args.gate["seed"]),
         summaries=by_adapter(measured, lambda item: item["adapter"], what="measured adapters"),
         step_cost=args.step_cost and read_step_cost_result(args.step_cost, tier=args.tier),
@@ -38,7 +39,7 @@ parser.add_argument("--verdicts", type=Path, nargs="+", required=True, help="one
 for flag in ("--measured", "--cost-model", "--output-dir"):
     parser.add_argument(flag, type=Path, required=True)
 parser.add_argument("--step-cost", type=Path, help="fitted parts of a step, for what being off in the engine costs")
-parser.add_argument("--adapters", nargs="+", required=True, help="NAME=FOLDER, as servers are told")
+parser.add_argument("--adapters", type=named_adapter, nargs="+", required=True, help="NAME=FOLDER, as servers are told")
 for flag in ("--target", "--drafter", "--tier"):
     parser.add_argument(flag, required=True)
 for flag in ("--max-loras", "--max-lora-rank"):

@@ -74,7 +74,30 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
     ResultError
         Something that is no regular file stands there.
     """
-    refuse_irregular_target(path)
+    write_all_atomically({path: data})
+
+
+def write_all_atomically(files: Mapping[Path, bytes]) -> None:
+    """Write several files, each atomically and in their order, once all lie whole beside their places.
+
+    A target that is no file, a folder that cannot be made or a full disk is noticed before any file is replaced.
+    """
+    for path in files:
+        refuse_irregular_target(path)
+    parts: dict[Path, Path] = {}
+    try:
+        for path, data in files.items():
+            parts[path] = _staged(path, data)
+        for path, part in parts.items():
+            part.replace(path)
+    except BaseException:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        raise
+
+
+def _staged(path: Path, data: bytes) -> Path:
+    """Write a file's neighbour that only needs to be renamed, and return it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:60]}.", suffix=".part")
     part = Path(name)
@@ -84,18 +107,13 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         part.chmod(0o644)
-        part.replace(path)
-    except BaseException:
+    except BaseException as err:
         part.unlink(missing_ok=True)
+        if isinstance(err, OSError) and err.errno is not None and err.filename is None:
+            # The system names no file where a write fails.
+            err.filename = str(path)
         raise
-
-
-def write_all_atomically(files: Mapping[Path, bytes]) -> None:
-    """Write several files, each atomically, and none before every target is known to be writable as a file."""
-    for path in files:
-        refuse_irregular_target(path)
-    for path, data in files.items():
-        write_bytes_atomically(path, data)
+    return part
 
 
 def write_json_atomically(path: Path, data: Any) -> None:

@@ -23,6 +23,12 @@ AdapterName = Name
 FleetName = Annotated[StrictStr, Field(pattern=r"^[^\x00]+$", max_length=1000)]
 """An adapter's name in the fleet of others: any that a command line can hold, which a NUL is not."""
 
+DepthKey = Annotated[StrictStr, Field(pattern=r"^(0|[1-9][0-9]?)$")]
+"""A number of drafted tokens as the key of an object."""
+
+TimesFaster = Annotated[float, Field(gt=0, le=1e6)]
+"""A speedup, of which none is 0 or beyond all sense."""
+
 _MAX_PROBLEMS = 3
 _MAX_SHOWN_CHARACTERS = 80
 

@@ -209,3 +209,93 @@ def test_five_packages_are_enough(inputs):
     done = subprocess.run([sys.executable, "-c", script], cwd=inputs, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (inputs / "out" / "fleet.html").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder / "out").write_text("a file"),
+        lambda folder: (folder / "out").symlink_to("out"),
+        lambda folder: (folder / "out").symlink_to("nowhere/at/all"),
+        lambda folder: ((folder / "out").mkdir(), (folder / "out" / "profiles").write_text("a file")),
+    ],
+)
+def test_an_output_folder_that_cannot_be_is_named_and_nothing_is_written(policy, inputs, spoil):
+    spoil(inputs)
+    code, out, err = policy()
+    assert (code, out) == (2, "")
+    assert str(inputs / "out") in err
+    assert not (inputs / "out").is_dir() or not (inputs / "out" / "policy.json").exists()
+
+
+def test_an_adapters_path_that_no_file_can_have_is_named(policy, inputs):
+    code, _, err = policy("--adapter", f"good={inputs / ('x' * 300)}")
+    assert code == 2
+    assert "xxx: File name too long" in err
+
+
+@pytest.mark.parametrize("name", ["policy.json", "pools.json"])
+def test_an_input_is_never_replaced(policy, inputs, name):
+    (inputs / "out").mkdir()
+    (inputs / "cost.json").rename(inputs / "out" / name)
+    before = (inputs / "out" / name).read_bytes()
+    code, _, err = policy(cost_model=inputs / "out" / name)
+    assert code == 2
+    assert "name another folder" in err
+    assert (inputs / "out" / name).read_bytes() == before
+
+
+def test_a_policy_is_not_put_among_the_verdicts_where_the_next_run_would_read_it(policy, inputs):
+    (inputs / "link").symlink_to("verdicts")
+    code, _, err = policy(output_dir=inputs / "link")
+    assert code == 2
+    assert "name another folder" in err
+    assert sorted(path.name for path in (inputs / "verdicts").iterdir()) == ["good.json", "poor.json"]
+
+
+def test_two_paths_for_one_adapter_are_refused(policy):
+    code, _, err = policy("--adapter", "good=a", "--adapter", "good=b")
+    assert code == 2
+    assert "--adapter good: two paths" in err
+
+
+def test_traffic_that_would_change_nothing_is_refused(policy, inputs):
+    (inputs / "traffic.json").write_text('{"good": 1}')
+    code, _, err = policy(traffic=inputs / "traffic.json")
+    assert code == 2
+    assert "--step-cost" in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"tier": "paper"}, "made for tier 'paper'"),
+        ({"payload": {"parts_ms": [0.0] * 14, "part_draws_ms": [[0.0] * 14]}}, "takes no time at all"),
+        ({"payload": {"part_draws_ms": [[0.0] * 14]}}, "takes no time at all"),
+        ({"payload": {"has_drafter": False}}, "without a drafter"),
+        ({"payload": {"context": {"max_batch_size": 1}}}, "up to batch size 1"),
+    ],
+)
+def test_parts_of_a_step_that_do_not_belong_here_are_refused_with_the_file_named(policy, inputs, changes, told):
+    parts = _write_step_cost(inputs / "parts.json")
+    result = json.loads(parts.read_text())
+    payload = result["payload"] | changes.get("payload", {})
+    parts.write_text(json.dumps(result | changes | {"payload": payload}))
+    code, out, err = policy(step_cost=parts)
+    assert (code, out) == (2, "")
+    assert "parts.json" in err
+    assert told in err
+    assert not (inputs / "out").exists()
+
+
+def test_runs_at_once_into_one_folder_leave_the_files_of_one_of_them(inputs):
+    words = [sys.executable, "-P", "-m", "lora_spec.cli.main", "policy", "verdicts", "--cost-model", "cost.json"]
+    words += ["--gate", str(GATE), "--drafter", "d", "--adapters-dir", "adapters", "--output-dir", "out", "--target"]
+    running = [
+        subprocess.Popen([*words, target], cwd=inputs, stderr=subprocess.DEVNULL) for target in ("first", "second")
+    ]
+    assert [process.wait(60) for process in running] == [0, 0]
+    script, plan = ((inputs / "out" / name).read_text() for name in ("pools.sh", "pools.json"))
+    assert ("serve} first" in script, "serve} second" in script) in ((True, False), (False, True))
+    assert ("serve} first" in script) == ('"first"' in plan)
+    assert not list((inputs / "out").rglob(".*"))

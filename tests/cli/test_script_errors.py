@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from adapter_folders import write_adapter, write_cost_model
 
+from lora_spec.cli.policy_result import read_policy_result
 from lora_spec.config import load_tier
+from lora_spec.errors import ResultError
 from lora_spec.results import write_result
 
 ROOT = Path(__file__).parents[2]
@@ -284,3 +286,29 @@ def test_records_under_a_wrong_name_are_not_shipped(run, measured, monkeypatch, 
 def test_a_tier_that_would_leave_its_folder_is_refused(run, script):
     code, told = run(script, "--tier", "../x", *(["--names", "sql"] if script == "ship_records" else []))
     assert (code, "name of a tier" in told) == (2, True)
+
+
+@pytest.mark.parametrize("level", ["nan", "0", "1", "-1", "2", "inf", "x", ""])
+def test_a_level_that_is_none_is_refused_before_anything_is_read(run, tmp_path, level):
+    outputs = ("--output", tmp_path / "o.json", "--figure-table", tmp_path / "o.csv")
+    code, told = run("compare_live_stress", "--live", tmp_path / "none", f"--level={level}", "--tier", "mini", *outputs)
+    assert code == 2
+    assert "must be a level between 0 and 1" in told
+
+
+@pytest.mark.parametrize("flag", ["--duration-s", "--round-s", "--max-slope-mib-per-hour"])
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1", "x"])
+def test_a_soak_that_would_never_end_or_always_pass_is_refused(run, tmp_path, flag, value):
+    models = ("--target", tmp_path, "--drafter", tmp_path, "--adapters", f"a={tmp_path}", f"b={tmp_path}")
+    config = ROOT / "configs" / "mini" / "traffic.yaml"
+    code, told = run("soak", "--config", config, *models, f"{flag}={value}")
+    assert code == 2
+    assert "must be a number above 0" in told
+
+
+@pytest.mark.parametrize("payload", [{}, [], {"max_num_speculative_tokens": 2}])
+def test_a_policy_that_no_engine_would_take_is_no_plan_of_a_live_stress(tmp_path, payload):
+    told = {"kind": "policy", "evidence": "measured", "tier": "mini", "provenance": {}}
+    write_result(tmp_path / "policy.json", payload=payload, **told)
+    with pytest.raises(ResultError, match=r"policy\.json: no engine would take"):
+        read_policy_result(tmp_path / "policy.json", tier="mini")

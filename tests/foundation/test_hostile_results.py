@@ -94,3 +94,27 @@ def test_a_result_with_unusual_but_sound_text_is_read_back(tmp_path):
         tmp_path / "r.json", kind="k", evidence="measured", tier="mini", provenance={}, payload={"é\U0001f600": 2**62}
     )
     assert read_result(tmp_path / "r.json", "k").payload == {"é\U0001f600": 2**62}
+
+
+def test_a_disk_that_is_full_changes_none_of_several_files_and_is_told_with_the_file(tmp_path, monkeypatch):
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"old")
+    synced = []
+
+    def full(handle):
+        synced.append(handle)
+        if len(synced) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as told:
+        write_all_atomically({tmp_path / "a": b"1", tmp_path / "b": b"2"})
+    assert told.value.filename == str(tmp_path / "b")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old", "b": b"old"}
+
+
+def test_a_folder_that_cannot_be_made_changes_none_of_several_files(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OSError, match="Not a directory"):
+        write_all_atomically({tmp_path / "a": b"1", tmp_path / "file" / "b": b"2"})
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -90,3 +90,47 @@ def test_synthetic_verdicts_need_permission(tmp_path):
         read_fleet([path])
     (verdict,) = read_fleet([path], evidence=("measured", "synthetic-smoke"))
     assert verdict.evidence == "synthetic-smoke"
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("x", {"estimate": 1.0, "lower": 1.0, "upper": 1.0}),
+        ("-1", {"estimate": 1.0, "lower": 1.0, "upper": 1.0}),
+        ("\u0663", {"estimate": 1.0, "lower": 1.0, "upper": 1.0}),
+        (" 2", {"estimate": 1.0, "lower": 1.0, "upper": 1.0}),
+        ("1" * 5000, {"estimate": 1.0, "lower": 1.0, "upper": 1.0}),
+        ("2", {"lower": 1.0, "upper": 1.0}),
+        ("2", {"estimate": 0.0, "lower": 0.0, "upper": 0.0}),
+        ("2", {"estimate": -1.0, "lower": -1.0, "upper": 1.0}),
+        ("2", {"estimate": 1e308, "lower": 1.0, "upper": 1e308}),
+        ("2", {"estimate": "1", "lower": 1.0, "upper": 1.0}),
+    ],
+)
+def test_a_speedup_that_cannot_be_is_refused(tmp_path, key, found):
+    data = verdict_data("a", 0.9)
+    data["speedup"]["context"]["by_load"][0]["speedup_by_depth"][key] = found
+    with pytest.raises(ResultError, match=r"a\.json"):
+        read_fleet([write_verdict(tmp_path, "a", data)])
+
+
+def test_two_verdicts_at_one_load_are_refused(tmp_path):
+    data = verdict_data("a", 0.9)
+    data["speedup"]["context"]["by_load"] *= 2
+    with pytest.raises(ResultError, match="two things of one batch size; diagnose again"):
+        read_fleet([write_verdict(tmp_path, "a", data)])
+
+
+@pytest.mark.parametrize("standing", [True, "3", 3.0])
+def test_a_standing_depth_of_another_type_is_refused(tmp_path, standing):
+    data = verdict_data("a", 0.9)
+    data["speedup"]["context"]["standing_num_speculative_tokens"] = standing
+    with pytest.raises(ResultError, match="standing_num_speculative_tokens"):
+        read_fleet([write_verdict(tmp_path, "a", data)])
+
+
+def test_a_broken_line_is_told_by_its_number_in_the_file(tmp_path):
+    path = tmp_path / "all.jsonl"
+    path.write_text(f"{json.dumps(verdict_data('a', 0.9))}\n\n{{bad\n")
+    with pytest.raises(ResultError, match=r"all\.jsonl: line 3: no readable verdict"):
+        read_fleet([path])

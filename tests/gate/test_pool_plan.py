@@ -1,6 +1,7 @@
 import json
 import shlex
 import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from lora_spec.cost_model.step_parts import STEP_PART_NAMES
 from lora_spec.errors import ConfigError
 from lora_spec.gate.fleet_policy import fleet_policy
 from lora_spec.gate.pool_plan import pool_plan, pool_script
-from lora_spec.gate.pools import check_same_engine, off_in_engine_tax, plan_pools, pool_of
+from lora_spec.gate.pools import check_loads_are_timed, check_same_engine, off_in_engine_tax, plan_pools, pool_of
 from lora_spec.gate.serve_commands import Serving
 
 HOSTILE = [
@@ -71,7 +72,7 @@ def test_a_hot_and_harmful_adapter_is_merged_unless_the_config_says_no():
     (merged,) = (pool for pool in plan["pools"] if pool["is_merged"])
     assert (merged["name"], merged["adapters"]) == ("merged-1", ["hot"])
     assert not {"--enable-lora", "--speculative-config"} & set(merged["command"])
-    assert merged["prepare"][-3:] == ["target", "adapters/hot", "merged/merged-1"]
+    assert merged["prepare"][-3:] == ["target", "adapters/hot", merged["command"][2]]
     assert "--served-model-name=hot" in merged["command"]
     pools, _ = _plan([hot], is_merged=False)
     assert pool_of(pools)["hot"].name == "off"
@@ -144,6 +145,30 @@ def test_parts_of_another_pair_say_nothing_of_this_one():
         check_same_engine(_step_cost({"target": "t", "drafter": "e"}), named)
 
 
+@pytest.mark.parametrize("key", ["vllm", "dtype", "enforce_eager", "lora_rank"])
+def test_parts_of_another_engine_say_nothing_of_this_one(key):
+    engine = {"vllm": "0.32.0", "dtype": "bfloat16", "enforce_eager": True}
+    table = replace(cost_model(), context={"engine": engine, "lora_rank": 8})
+    parts = _step_cost(engine)
+    same = replace(parts, context={**parts.context, "lora_rank": 8})
+    check_same_engine(same, table)
+    other = {"engine": engine | {key: "other"}} if key in engine else {"lora_rank": 64}
+    with pytest.raises(ConfigError, match=f"timed with {key.replace('_', ' ')}"):
+        check_same_engine(replace(same, context=same.context | other), table)
+
+
+def test_parts_of_an_engine_that_cannot_draft_say_nothing_of_one_that_can():
+    with pytest.raises(ConfigError, match="without a drafter"):
+        check_same_engine(_step_cost().without_drafter(), cost_model())
+
+
+def test_loads_far_beyond_what_was_timed_are_refused():
+    parts = replace(_step_cost(), context={"max_batch_size": 4})
+    check_loads_are_timed(parts, [1, 8], max_extrapolation=2.0)
+    with pytest.raises(ConfigError, match="up to batch size 4, the policy is for batch size 16"):
+        check_loads_are_timed(parts, [1, 16], max_extrapolation=2.0)
+
+
 @pytest.fixture
 def fake_vllm(tmp_path):
     """Put a ``vllm`` and a ``python`` on the path that write down their words, one NUL after each."""
@@ -187,10 +212,47 @@ def test_a_hostile_hot_adapter_is_merged_and_served_under_its_name(tmp_path, fak
     _, plan = _plan([made(name, (0, 0), action="red", drafter="adapt")])
     done, files = fake_vllm(pool_script(plan), "merged-1")
     assert done.returncode == 0, done.stderr
-    assert files["python"][-3:] == ["target", f"adapters/{name}", "merged/merged-1"]
+    assert files["python"][-3:] == ["target", f"adapters/{name}", plan["pools"][-1]["command"][2]]
     assert f"--served-model-name={name}" in files["vllm"]
     compile(files["python"][1], "merge", "exec")
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    "other", [{"name": "other"}, {"target": "other"}, {"paths": {"hot": "other"}}, {"weights": "f"}]
+)
+def test_merged_weights_of_something_else_are_never_taken_for_these(other):
+    def merged(name="hot", weights="0", **how):
+        told = {name: weights * 64}
+        return _plan([made(name, (0, 0), action="red", drafter="adapt")], weights_sha256=told, **how)[1]["pools"][-1]
+
+    assert merged()["command"][2] == merged()["command"][2] == merged()["prepare"][-1]
+    assert merged(**other)["command"][2] != merged()["command"][2]
+
+
+def test_a_merge_that_was_stopped_leaves_nothing_that_would_be_served(tmp_path):
+    _, plan = _plan([made("hot", (0, 0), action="red", drafter="adapt")], merged_dir=str(tmp_path / "merged"))
+    stubs = {
+        "peft": "class PeftModel:\n    @staticmethod\n    def from_pretrained(model, adapter): return model\n",
+        "transformers": (
+            "import os\nclass Model:\n    def merge_and_unload(self): return self\n"
+            "    def save_pretrained(self, path): os.makedirs(path)\n"
+            "class AutoModelForCausalLM:\n    @staticmethod\n    def from_pretrained(path, dtype): return Model()\n"
+            "class AutoTokenizer:\n    @staticmethod\n    def from_pretrained(path): raise SystemExit('stopped')\n"
+        ),
+    }
+    for name, text in stubs.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    _, *words = plan["pools"][-1]["prepare"]
+    done = subprocess.run([sys.executable, *words], env={"PYTHONPATH": str(tmp_path)}, capture_output=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert list((tmp_path / "merged").iterdir()) == []
+
+
+def test_stars_in_the_words_that_start_an_engine_are_no_file_names(fake_vllm):
+    _, plan = _plan([made("g", (3, 3))])
+    _, files = fake_vllm(pool_script(plan), "one-engine", VLLM_SERVE="vllm *")
+    assert files["vllm"][0] == "*"
 
 
 def test_the_script_lists_its_engines_for_a_name_that_it_does_not_know(fake_vllm):

@@ -24,6 +24,8 @@ def test_nothing_said_means_no_policy(nothing):
         {"polcy": "p.json"},
         {"policy": ""},
         {"policy": 1},
+        {"policy": "a\0b"},
+        {"policy": "\ud800"},
         {"adapters": "sql"},
         {"adapters": [1]},
         {"poll_s": -1},

@@ -1,10 +1,11 @@
 import json
 import os
+from pathlib import Path
 
 import pytest
 from policies import LIVE, LOADS, payload, policy_bytes
 
-from lora_spec.policy.policy_file import PolicyError, parse_policy, read_policy_bytes
+from lora_spec.policy.policy_file import MAX_BYTES, PolicyError, parse_policy, read_policy_bytes
 
 
 def test_a_depth_holds_for_every_load_or_is_given_for_each():
@@ -94,3 +95,41 @@ def test_pipes_folders_and_nothing_are_refused_at_once(tmp_path):
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "missing"):
         with pytest.raises(PolicyError, match=str(path)):
             read_policy_bytes(path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        policy_bytes(live=LIVE | {"min_dwell_s": 10**400}),
+        policy_bytes(loads=[{"max_batch_size": 2, "step_time_ratios": [10**400] * 4}], default=1, adapters={}),
+        policy_bytes(default=10**400),
+        policy_bytes(loads=[{"max_batch_size": 2, "step_time_ratios": ["x" * 10**6] * 4}], default=1, adapters={}),
+        policy_bytes({"kind": "k" * 10**6}),
+        policy_bytes({"schema_version": [[1]] * 10**5}),
+        policy_bytes(**{"z" * 10**6: 1}),
+        policy_bytes(adapters={"n" * 10**6: 9}),
+        policy_bytes(loads=[LOADS[0]] * 10**4, default=1, adapters={}),
+    ],
+)
+def test_a_refusal_is_short_however_long_the_numbers_and_texts_are(data):
+    with pytest.raises(PolicyError) as told:
+        parse_policy(data, max_depth=3)
+    assert len(str(told.value)) < 600
+
+
+def test_a_policy_that_would_hold_up_the_engine_is_too_large():
+    with pytest.raises(PolicyError, match="more than"):
+        parse_policy(policy_bytes() + b" " * MAX_BYTES, max_depth=3)
+
+
+def test_refusing_what_is_no_file_leaves_nothing_open(tmp_path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        with pytest.raises(PolicyError):
+            read_policy_bytes(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_path_that_no_file_can_have_is_refused():
+    with pytest.raises(PolicyError, match="cannot be read"):
+        read_policy_bytes(Path("a\0b"))

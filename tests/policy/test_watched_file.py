@@ -1,4 +1,5 @@
 import logging
+import os
 
 import pytest
 from policies import policy_bytes
@@ -36,6 +37,11 @@ def test_a_change_comes_into_force_at_the_next_look_and_no_sooner(path):
         lambda path: path.write_bytes(policy_bytes()[:50]),
         lambda path: path.write_bytes(policy_bytes(default=9)),
         lambda path: path.unlink(),
+        lambda path: (path.unlink(), path.mkdir()),
+        lambda path: (path.unlink(), os.mkfifo(path)),
+        lambda path: (path.unlink(), path.symlink_to(path)),
+        lambda path: path.write_bytes(policy_bytes().replace(b"1.25", b"1" + b"0" * 400)),
+        lambda path: os.truncate(path, 100 << 20),
         lambda path: _replace(path, policy_bytes(adapters={"stranger": 1})),
     ],
 )
@@ -78,3 +84,42 @@ def test_the_same_policy_written_again_is_no_change(path):
     _replace(path, policy_bytes())
     assert not watched.refresh(1.0)
     assert watched.num_loaded == 2
+
+
+def test_a_change_in_place_that_keeps_size_and_time_comes_into_force(path):
+    path.write_bytes(policy_bytes(default=3))
+    watched = WatchedPolicy(path, max_depth=3, poll_s=1.0)
+    assert watched.refresh(0.0)
+    watched.refresh(1.0)
+    status = path.stat()
+    path.write_bytes(policy_bytes(default=2))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert watched.refresh(2.0)
+    assert watched.policy.default == (2, 2)
+
+
+def test_a_second_write_within_one_tick_of_the_clock_comes_into_force(path, monkeypatch):
+    path.write_bytes(policy_bytes(default=3))
+    watched = WatchedPolicy(path, max_depth=3, poll_s=1.0)
+    stamp = watched._stamp()
+    monkeypatch.setattr(watched, "_stamp", lambda: stamp)
+    assert watched.refresh(0.0)
+    path.write_bytes(policy_bytes(default=2))
+    assert watched.refresh(1.0)
+    assert watched.policy.default == (2, 2)
+    assert (watched.num_loaded, watched.num_refused) == (2, 0)
+
+
+def test_a_fault_of_the_reader_itself_does_not_end_the_engine(path, monkeypatch, caplog):
+    path.write_bytes(policy_bytes())
+    watched = WatchedPolicy(path, max_depth=3, poll_s=0.0)
+    watched.refresh(0.0)
+
+    def fails(*_, **__):
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr("lora_spec.policy.watched_file.parse_policy", fails)
+    _replace(path, policy_bytes(default=2))
+    assert not watched.refresh(1.0)
+    assert (watched.policy.default, watched.num_refused) == ((3, 1), 1)
+    assert "OverflowError" in caplog.text

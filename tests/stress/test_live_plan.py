@@ -9,10 +9,11 @@ import pytest
 from live_cases import FLEET, LENGTHS, TRAFFIC, planned, served
 
 from lora_spec.config import load_tier
+from lora_spec.config.traffic_live import LiveConfig
 from lora_spec.errors import ConfigError
 from lora_spec.policy.policy_file import parse_policy
 from lora_spec.stress.live_choice import Candidate, choose_adapters
-from lora_spec.stress.live_plan import expected_s, live_traffic, places, slots
+from lora_spec.stress.live_plan import expected_s, live_traffic, places, plan_trials, slots
 from lora_spec.stress.live_policies import Mix, best_static_depth, live_policy
 from lora_spec.traffic.schedule import schedule_requests
 
@@ -174,3 +175,16 @@ def test_no_domain_comes_twice_before_all_of_a_verdict_have_come():
 def test_a_pool_that_is_too_small_is_refused():
     with pytest.raises(ConfigError, match="num_adapters is 3, and 2"):
         choose_adapters(_pool("red", "green"), 3)
+
+
+def test_a_trial_of_which_nothing_would_be_counted_is_refused_before_it_runs():
+    rare = [{"pattern": "uniform", "cache_mode": "warm", "request_rate_req_s": 1e-9}]
+    with pytest.raises(ConfigError, match=r"no request of uniform-warm-1e-09-.* arrives after the warm-up"):
+        plan_trials({**TRAFFIC, "live": {**LIVE, "scenarios": rare}}, served())
+
+
+def test_rates_that_names_of_trials_do_not_tell_apart_are_refused():
+    live = load_tier(ROOT, "mini").traffic.live.to_dict()
+    both = [live["scenarios"][0] | {"request_rate_req_s": rate} for rate in (1.0000001, 1.0000002)]
+    with pytest.raises(ValueError, match="six digits"):
+        LiveConfig.model_validate(live | {"scenarios": both})

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from live_cases import COST, LENGTHS, RATES, TRAFFIC, planned, record_of, write_run
@@ -112,3 +113,65 @@ def test_a_server_that_is_slower_than_its_parts_fails_the_validation(tmp_path):
 def test_an_adapter_without_measured_acceptance_is_named(live):
     with pytest.raises(ResultError, match="'fair'"):
         validate_on_live(live, COST, {name: rates for name, rates in RATES.items() if name != "fair"})
+
+
+def _spoilt(source, path, *, column=None, value=None, payload=None):
+    """Write a run again with one column or a part of its payload replaced."""
+    table = pq.read_table(source)
+    envelope = json.loads(table.schema.metadata[b"lora_spec"])
+    if column is not None:
+        place = table.schema.get_field_index(column)
+        field = table.schema.field(place)
+        table = table.set_column(place, field, pa.array([value] * len(table), type=field.type))
+    envelope["payload"] |= payload(envelope["payload"]) if payload else {}
+    pq.write_table(table.replace_schema_metadata({b"lora_spec": json.dumps(envelope)}), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("first_token_s", float("nan")),
+        ("first_token_s", 1e300),
+        ("last_token_s", 0.0),
+        ("due_s", float("inf")),
+        ("due_s", -1.0),
+        ("sent_s", float("nan")),
+        ("num_output_tokens", -1),
+        ("num_prompt_tokens", 0),
+        ("adapter", "nobody"),
+    ],
+)
+def test_requests_that_cannot_be_are_refused_with_the_file_named(run, tmp_path, column, value):
+    path = _spoilt(run[0], tmp_path / "spoilt.parquet", column=column, value=value)
+    with pytest.raises(ResultError, match=r"spoilt\.parquet: request .* measure again"):
+        read_live(path)
+
+
+def _each(**changes):
+    return lambda payload: {"trials": [trial | changes for trial in payload["trials"]]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda payload: {"trials": []},
+        lambda payload: {"trials": payload["trials"] * 2},
+        lambda payload: {"slots": {}},
+        lambda payload: {"policies": {}},
+        lambda payload: {"engine": {}},
+        lambda payload: {"engine": payload["engine"] | {"num_speculative_tokens": "3"}},
+        lambda payload: {"traffic": payload["traffic"] | {"service_level": {}}},
+        _each(policy="nobody's"),
+    ],
+)
+def test_a_run_that_does_not_hold_together_is_refused_with_the_file_named(run, tmp_path, change):
+    with pytest.raises(ResultError, match=r"spoilt\.parquet"):
+        read_live(_spoilt(run[0], tmp_path / "spoilt.parquet", payload=change))
+
+
+def test_a_policy_that_no_engine_took_is_refused_by_the_simulator(run, tmp_path):
+    nothing = lambda payload: {"policies": {key: {} for key in payload["policies"]}}  # noqa: E731
+    path = _spoilt(run[0], tmp_path / "spoilt.parquet", payload=nothing)
+    with pytest.raises(ResultError, match=r"spoilt\.parquet: trial"):
+        validate_on_live(read_live(path), COST, RATES)

@@ -53,3 +53,16 @@ def test_an_unknown_pattern_and_no_adapter_are_refused():
         _schedule("bursty")
     with pytest.raises(ConfigError, match="0 adapters"):
         _schedule(adapters=())
+
+
+@pytest.mark.parametrize("rate", [1e5, 1e12])
+def test_more_requests_than_memory_holds_are_refused_before_any_is_drawn(rate):
+    traffic = TRAFFIC | {"duration_s": 60.0}
+    with pytest.raises(ConfigError, match="lower the rate"):
+        schedule_requests(traffic, TRAFFIC["patterns"][0]["name"], adapters=["a"], rate_req_s=rate, seed=0)
+
+
+def test_bursts_too_short_to_be_drawn_one_by_one_are_refused():
+    pattern = {"kind": "bursty", "name": "b", "burst_factor": 4.0, "mean_burst_s": 1e-12, "burst_share": 0.2}
+    with pytest.raises(ConfigError, match="lengthen mean_burst_s"):
+        schedule_requests(TRAFFIC | {"patterns": [pattern]}, "b", adapters=["a"], rate_req_s=1.0, seed=0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lora_spec.cli.policy_result import read_policy_result
 from lora_spec.config import Tier
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.payload import read_cost_model
@@ -14,14 +15,13 @@ from lora_spec.engines.chat_template import encode_chat
 from lora_spec.engines.server_options import ServerOptions
 from lora_spec.errors import ConfigError
 from lora_spec.gate.fleet_verdicts import FleetVerdict, read_fleet
-from lora_spec.joins import by_adapter, check_tier
+from lora_spec.joins import by_adapter
 from lora_spec.measurement.campaign import adapter_ref
 from lora_spec.measurement.lock import machine_lock
 from lora_spec.measurement.payload import read_measured
 from lora_spec.measurement.processor import cpu_features
 from lora_spec.measurement.served_files import adapter_files_sha256, model_files_sha256
 from lora_spec.provenance import code_digest, collect_provenance, sha256_of_json
-from lora_spec.results import read_result
 from lora_spec.stress.live_campaign import Done, LiveCampaign, measure_live
 from lora_spec.stress.live_choice import Candidate, choose_adapters
 from lora_spec.stress.live_plan import PlannedTrial, Served, expected_s, places, plan_trials, slots
@@ -56,7 +56,7 @@ class LiveInputs:
             verdicts={verdict.name: verdict for verdict in read_fleet(verdicts, mode="measured")},
             lengths={name: _lengths(item) for name, item in by_adapter(summaries, _name, what="measured").items()},
             cost_model=read_cost_model(cost_model, tier=tier),
-            fleet=check_tier(read_result(policy, "policy"), tier).payload,
+            fleet=read_policy_result(policy, tier=tier)[1],
         )
 
 

@@ -93,9 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _abandon_stdout()
         return exit_codes.OK
     except OSError as err:
-        _say_on_stderr(f"the answer could not be written ({err.strerror or err})")
-        _abandon_stdout()
-        return exit_codes.FAILED
+        return _report_os_error(err)
     except KeyboardInterrupt:
         _say_on_stderr("interrupted")
         return 130
@@ -140,6 +138,18 @@ def _say_on_stderr(text: str) -> None:
     from lora_spec.cli.output import tell
 
     tell(f"lora-spec: {text}")
+
+
+def _report_os_error(err: OSError) -> int:
+    if err.filename is None:  # a stream and no file: stdout is closed, or its disk is full
+        _say_on_stderr(f"the answer could not be written ({err.strerror or err})")
+        _abandon_stdout()
+        return exit_codes.FAILED
+    from lora_spec.cli.os_errors import told_os_error
+
+    message, code = told_os_error(err)
+    _say_on_stderr(message)
+    return code
 
 
 def _abandon_stdout() -> None:

@@ -28,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--step-cost", type=given_path, metavar="F", help="fitted parts of a step: they tell what being off costs"
     )
     parser.add_argument(
-        "--traffic", type=given_path, metavar="F", help="JSON, output tokens by adapter (default: all have the same)"
+        "--traffic",
+        type=given_path,
+        metavar="F",
+        help="JSON, output tokens by adapter (default: all have the same); needs --step-cost",
     )
     parser.add_argument("--gate", type=given_path, required=True, metavar="F", help="gate.yaml")
     parser.add_argument("--target", required=True, metavar="MODEL", help="model that vLLM serves: folder or repository")
@@ -56,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
     from lora_spec.gate.fleet_verdicts import read_fleet
     from lora_spec.provenance import collect_provenance
 
-    _check_numbers(args)
+    _check_words(args)
+    _check_paths(args)
     evidence = ("measured", "synthetic-smoke") if args.allow_smoke else ("measured",)
     verdicts = read_fleet(args.verdicts, mode=args.mode, evidence=evidence)
     paths = _adapter_paths(args, verdicts)
@@ -69,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         adapter_paths=paths,
         provenance=collect_provenance(config=_flags(args), seed=None, command=["lora-spec", "policy"]),
         summaries=_summaries(args.measured),
-        traffic=args.traffic and read_traffic(args.traffic),
+        traffic=args.traffic and read_traffic(args.traffic, [verdict.name for verdict in verdicts]),
         step_cost=args.step_cost and read_step_cost_result(args.step_cost, evidence=evidence),
         max_loras=args.max_loras,
         max_lora_rank=args.max_lora_rank or _largest_rank(paths.values()),
@@ -81,13 +85,35 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def _check_numbers(args: argparse.Namespace) -> None:
+def _check_words(args: argparse.Namespace) -> None:
     for flag, value in (("--max-loras", args.max_loras), ("--max-lora-rank", args.max_lora_rank)):
         if value is not None and not 1 <= value <= _MOST_LORAS:
             raise ConfigError(f"{flag} {value}: it is a whole number from 1 to {_MOST_LORAS}")
     for flag, value in (("--target", args.target), ("--drafter", args.drafter)):
         if not value or value.startswith("-") or "\0" in value:
             raise ConfigError(f"{flag} {printable(value)!r}: give a model's folder or repository")
+    if args.traffic is not None and args.step_cost is None:
+        raise ConfigError("--traffic changes nothing without --step-cost: give the parts of a step, or leave it out")
+
+
+def _check_paths(args: argparse.Namespace) -> None:
+    """Refuse outputs that would replace an input, or be read as a verdict by the next run."""
+    from lora_spec.cli.policy_folder import FILES
+
+    outputs = {_place(args.output_dir), *(_place(args.output_dir / name) for name in FILES)}
+    for path in (*args.verdicts, args.cost_model, args.step_cost, args.traffic, args.gate, args.measured):
+        if path is not None and _place(path) in outputs:
+            raise ConfigError(
+                f"--output-dir {printable(args.output_dir, 400)}: its files would lie where the input "
+                f"{printable(path, 400)} lies; name another folder"
+            )
+
+
+def _place(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a loop of links, which whoever opens it will name
+        return path.absolute()
 
 
 def _gate(path: Path) -> dict[str, Any]:
@@ -111,7 +137,7 @@ def _summaries(path: Path | None) -> dict[str, Mapping[str, Any]]:
 
 def _adapter_paths(args: argparse.Namespace, verdicts: "Sequence[FleetVerdict]") -> dict[str, str]:
     """Return where each adapter of the fleet lies: as named, else below the folder of all."""
-    named = dict(_named(word) for word in args.adapter)
+    named = _by_name(args.adapter)
     if strangers := sorted(set(named) - {verdict.name for verdict in verdicts}):
         raise ConfigError(f"--adapter {printable(strangers[0])}: no verdict on this adapter; diagnose it first")
     paths = {}
@@ -128,7 +154,15 @@ def _adapter_paths(args: argparse.Namespace, verdicts: "Sequence[FleetVerdict]")
     return paths
 
 
-def _named(word: str) -> tuple[str, str]:
+def _by_name(words: Sequence[str]) -> dict[str, str]:
+    paths: dict[str, str] = {}
+    for name, path in map(named_adapter, words):
+        if paths.setdefault(name, path) != path:
+            raise ConfigError(f"--adapter {printable(name)}: two paths for one adapter; give the one that servers find")
+    return paths
+
+
+def named_adapter(word: str) -> tuple[str, str]:
     """Return name and path; a name may hold = where its path holds none, so the last one parts them."""
     name, sign, path = word.rpartition("=")
     if not (sign and name and path):

@@ -1,29 +1,35 @@
 """The folder that ``lora-spec policy`` and the workflow write: policy, pools, profiles and page."""
 
+import fcntl
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.step_model import StepCostModel
-from lora_spec.errors import LoraSpecError, PolicyError
+from lora_spec.errors import ConfigError, LoraSpecError, PolicyError
 from lora_spec.gate.engine_choice import OneEngine, depths_for_mix, drafting_gain
 from lora_spec.gate.fleet_policy import fleet_policy
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.pool_plan import pool_plan, pool_script
-from lora_spec.gate.pools import check_same_engine, headline_index, off_in_engine_tax, plan_pools
+from lora_spec.gate.pools import check_loads_are_timed, check_same_engine, headline_index, off_in_engine_tax, plan_pools
 from lora_spec.gate.serve_commands import Serving
 from lora_spec.gate.settings import gate_settings
 from lora_spec.gate.speculation_profile import speculation_profile
+from lora_spec.joins import check_tier
 from lora_spec.plots.fleet_page import Fleet, fleet_page
 from lora_spec.policy import policy_file
+from lora_spec.printing import printable
 from lora_spec.records import Evidence
-from lora_spec.results import Result, json_bytes, result_bytes, write_all_atomically
+from lora_spec.results import Result, json_bytes, naming, result_bytes, write_all_atomically
 from lora_spec.typed import AdapterName, check_type
 
 POLICY, POOLS, SCRIPT, PAGE, PROFILES = "policy.json", "pools.json", "pools.sh", "fleet.html", "profiles"
+FILES = (POLICY, POOLS, SCRIPT, PAGE, PROFILES)
 _DEFAULT_LORA_RANK = 16
 
 
@@ -73,6 +79,8 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
     PolicyError
         The engine's own reader refuses the policy.
     """
+    if homeless := [verdict.name for verdict in inputs.verdicts if verdict.name not in inputs.adapter_paths]:
+        raise ConfigError(f"adapter {printable(homeless[0])}: nobody says where it lies; name its folder")
     model = CostModel.from_dict(inputs.cost_model.payload)
     settings, rules = gate_settings(inputs.gate), inputs.gate["policy"]
     payload = fleet_policy(inputs.verdicts, model, settings=settings, policy=rules)
@@ -89,16 +97,29 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
     policy = result_bytes(kind="policy", payload=payload, **common)
     _check_readable(policy, payload)
     fleet = Fleet(inputs.verdicts, payload, pools, model, settings, headline, inputs.cost_model.tier, evidence, **told)
-    write_all_atomically(
-        {
-            **_profiles(inputs, model, folder, evidence),
-            folder / POOLS: result_bytes(kind="pool_plan", payload=plan, **common),
-            folder / SCRIPT: pool_script(plan).encode(),
-            folder / PAGE: fleet_page(fleet).encode(),
-            folder / POLICY: policy,
-        }
-    )
+    files = {
+        **_profiles(inputs, model, folder, evidence),
+        folder / POOLS: result_bytes(kind="pool_plan", payload=plan, **common),
+        folder / SCRIPT: pool_script(plan).encode(),
+        folder / PAGE: fleet_page(fleet).encode(),
+        folder / POLICY: policy,
+    }
+    with _alone_in(folder):
+        write_all_atomically(files)
     return plan
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let two runs write one after the other, so that all files of a folder are of one run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def profile_path(folder: Path, name: str) -> Path:
@@ -120,9 +141,12 @@ def _for_one_engine(
     if inputs.step_cost is None:
         return payload, {"off_tax": None, "gain": None}
     step_cost = StepCostModel.from_dict(inputs.step_cost.payload)
-    check_same_engine(step_cost, model)
     sizes, context = _sizes(payload), inputs.gate["headline_load"]["num_context_tokens"]
-    engine = OneEngine.of(model, step_cost, sizes, num_context_tokens=context)
+    with naming(inputs.step_cost.path):
+        check_tier(inputs.step_cost, inputs.cost_model.tier)
+        check_same_engine(step_cost, model)
+        check_loads_are_timed(step_cost, sizes, max_extrapolation=gate_settings(inputs.gate).max_extrapolation)
+        engine = OneEngine.of(model, step_cost, sizes, num_context_tokens=context)
     depths = depths_for_mix(inputs.verdicts, payload["adapters"], engine, batch_sizes=sizes, shares=inputs.traffic)
     at_load = {name: found[index] for name, found in depths.items()}
     told = {
@@ -154,6 +178,7 @@ def _serving(inputs: FleetInputs, model: CostModel, folder: Path) -> Serving:
         max_lora_rank=rank,
         max_loras=inputs.max_loras,
         engine=engine if isinstance(engine, Mapping) else {},
+        weights_sha256={verdict.name: verdict.weights_sha256 for verdict in inputs.verdicts},
     )
 
 

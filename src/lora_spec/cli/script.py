@@ -1,7 +1,7 @@
 """What every script of the workflow shares: flags that hold JSON, and errors as one line with an exit code."""
 
 import argparse
-import errno
+import math
 import os
 import re
 import sys
@@ -9,16 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lora_spec.cli import exit_codes
+from lora_spec.cli.os_errors import told_os_error
 from lora_spec.cli.output import abandon, flush_answer, tell
 from lora_spec.errors import ConfigError, EngineError, LoraSpecError, MeasurementError, TrainingError
 
-EXIT_FAILED_RUN = 1
-EXIT_WRONG_INPUT = 2
+EXIT_FAILED_RUN = exit_codes.FAILED
+EXIT_WRONG_INPUT = exit_codes.WRONG_INPUT
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells tell it
 
 _SERVING_PACKAGES = ("torch", "vllm", "transformers", "peft", "pyarrow", "gguf", "accelerate")
-# Where the system is at fault and not what was asked for: the disk is full or broken, memory or files ran out.
-_FAILURES = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
 
 def run_script(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
@@ -55,9 +55,7 @@ def _told(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ModuleNotFoundError):
         return _told_missing(error)
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        code = EXIT_FAILED_RUN if error.errno in _FAILURES or not error.filename else EXIT_WRONG_INPUT
-        return f"{where}{error.strerror or error}; check the path and the disk", code
+        return told_os_error(error)
     if isinstance(error, RecursionError):
         return "an input is nested too deep to be one of ours; check the paths", EXIT_WRONG_INPUT
     if isinstance(error, MemoryError):
@@ -101,6 +99,26 @@ def positive_count(text: str) -> int:
     if not re.fullmatch(r"0*[1-9][0-9]{0,5}", text, re.ASCII):
         raise ConfigError(f"{text[:80]!r}: must be a whole number from 1 to 999999")
     return int(text)
+
+
+def positive_number(text: str) -> float:
+    """Parse a length of time or the like: above 0 and finite, which NaN is not."""
+    return _number_in(text, "a number above 0", lambda value: 0 < value < math.inf)
+
+
+def interval_level(text: str) -> float:
+    """Parse the level of an interval."""
+    return _number_in(text, "a level between 0 and 1, such as 0.9", lambda value: 0 < value < 1)
+
+
+def _number_in(text: str, wanted: str, is_wanted: Callable[[float], bool]) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not is_wanted(value):
+        raise ConfigError(f"{text[:80]!r}: must be {wanted}")
+    return value
 
 
 def tier_name(text: str) -> str:

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from lora_spec.cli.output import tell
-from lora_spec.joins import by_adapter, check_tier
+from lora_spec.cli.policy_result import read_policy_result
+from lora_spec.joins import by_adapter
 from lora_spec.plots.context import WATERMARK
 from lora_spec.plots.registry import get_figure
 from lora_spec.plots.saving import csv_bytes, save_figure
 from lora_spec.plots.stress_rows import serving_stress_table
-from lora_spec.policy.policy_file import MAX_BYTES, Policy, parse_policy
+from lora_spec.policy.policy_file import Policy
 from lora_spec.provenance import collect_provenance
 from lora_spec.records import Evidence
-from lora_spec.regular_file import read_regular_file
-from lora_spec.results import read_result, result_bytes, write_all_atomically
+from lora_spec.results import result_bytes, write_all_atomically
 from lora_spec.stress.comparison import stress_payload
 from lora_spec.stress.grid import run_grid
 from lora_spec.stress.policies.base import Rates
@@ -74,8 +74,7 @@ def falling(rates: Iterable[float]) -> Rates:
 
 def read_policy(path: Path, *, tier: str) -> Policy:
     """Return a tier's measured policy, as engines read it."""
-    depth = check_tier(read_result(path, "policy"), tier).payload["max_num_speculative_tokens"]
-    return parse_policy(read_regular_file(path, MAX_BYTES), max_depth=depth)
+    return read_policy_result(path, tier=tier)[0]
 
 
 def validation_lines(payload: Mapping[str, Any]) -> Iterator[str]:

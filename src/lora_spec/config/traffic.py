@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from lora_spec.config.fields import ConfigModel, Fraction, Name, NonNegative, Positive, PositiveCount, Seed
+from lora_spec.config.fields import ConfigModel, Fraction, Name, NonNegative, Positive, PositiveCount, Seed, stands_once
 from lora_spec.config.traffic_live import LiveConfig
 
 
@@ -70,11 +70,15 @@ class TrafficConfig(ConfigModel):
     cache_modes: tuple[CacheMode, ...] = Field(min_length=1, description="Adapter-cache modes.")
     prompt_lengths: tuple[PromptLength, ...] = Field(min_length=1, description="Mix of prompt lengths.")
     output_tokens: PositiveCount = Field(description="Output tokens per request; fixed, so that runs compare.")
-    request_rates_req_s: tuple[Positive, ...] = Field(min_length=1, description="Offered loads, requests per second.")
+    request_rates_req_s: Annotated[tuple[Positive, ...], AfterValidator(stands_once)] = Field(
+        min_length=1, description="Offered loads, requests per second."
+    )
     duration_s: Positive = Field(description="Length of one run, s.")
     warmup_s: NonNegative = Field(description="Start of the run that is not counted, s.")
     service_level: ServiceLevel = Field(description="Service level of a good request.")
-    seeds: tuple[Seed, ...] = Field(min_length=1, description="One trial per seed; policies see the same arrivals.")
+    seeds: Annotated[tuple[Seed, ...], AfterValidator(stands_once)] = Field(
+        min_length=1, description="One trial per seed; policies see the same arrivals."
+    )
     live: LiveConfig = Field(description="What of it is run on a real server; the rest is for the simulator.")
 
     @model_validator(mode="after")

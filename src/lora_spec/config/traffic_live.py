@@ -19,9 +19,9 @@ class Scenario(ConfigModel):
     )
 
     @property
-    def key(self) -> tuple[str, str, float]:
-        """Return what no two scenarios share."""
-        return self.pattern, self.cache_mode, self.request_rate_req_s
+    def key(self) -> tuple[str, str, str]:
+        """Return what no two scenarios share: the rate as names of trials tell it."""
+        return self.pattern, self.cache_mode, f"{self.request_rate_req_s:g}"
 
 
 class LiveConfig(ConfigModel):
@@ -57,7 +57,7 @@ class LiveConfig(ConfigModel):
             raise ValueError("policies must hold best_static_k, which gains are told against")
         keys = [scenario.key for scenario in self.scenarios]
         if len(set(keys)) < len(keys):
-            raise ValueError("scenarios must differ in pattern, cache mode or rate")
+            raise ValueError("scenarios must differ in pattern, cache mode or the first six digits of their rate")
         if self.warmup_s >= self.duration_s:
             raise ValueError(f"warmup_s {self.warmup_s:g} leaves nothing of duration_s {self.duration_s:g} to count")
         return self

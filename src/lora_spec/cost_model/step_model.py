@@ -111,14 +111,19 @@ class StepCostModel:
         ------
         ConfigError
             The other is of another fit, or one of the two knows no such step.
+        ResultError
+            That step takes no time.
         """
         if other.part_draws_ms is not self.part_draws_ms:
             raise ConfigError("engines of two fits share no draws; compare engines of one, as without_drafter() gives")
         here, there = (
             np.array(engine._counts(depths, 0, num_context_tokens), dtype=np.float64) for engine in (self, other)
         )
-        estimate = float(here @ self.parts_ms) / float(there @ self.parts_ms) - 1
-        return percentile_interval(estimate, (self.part_draws_ms @ here) / (self.part_draws_ms @ there) - 1, level)
+        others_ms = np.append(self.part_draws_ms @ there, there @ self.parts_ms)
+        if not np.all(others_ms > 0):
+            raise ResultError("step costs: a decode step takes no time at all; fit them again")
+        shares = np.append(self.part_draws_ms @ here, here @ self.parts_ms) / others_ms - 1
+        return percentile_interval(float(shares[-1]), shares[:-1], level)
 
     def _counts(self, depths: Sequence[int], num_prefill_tokens: int, num_context_tokens: int) -> tuple[float, ...]:
         is_possible = (depths or num_prefill_tokens) and min(num_prefill_tokens, num_context_tokens, *depths) >= 0

@@ -43,7 +43,7 @@ class TableSteps:
         if self.batch_size < 1 or self.token_ms < 0 or min(shallowest) <= 0:
             raise ResultError(
                 f"batch size {self.batch_size}: a step of mixed depths would take {min(shallowest):.3g} ms by "
-                f"{self.token_ms:.3g} ms per verified token; fit the cost model again"
+                f"{self.token_ms:.3g} ms per verified token; fit the cost model and the parts of a step again"
             )
 
     @classmethod

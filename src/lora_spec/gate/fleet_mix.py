@@ -78,13 +78,14 @@ def fleet_mix(
     for place, verdict in enumerate(known):
         lengths[place, : len(rows[verdict.name])] = rows[verdict.name]
     weights = np.array([traffic[v.name] for v in known])
+    weights /= weights.max()  # the sum of any numbers is then a number
     return FleetMix(
         names=tuple(v.name for v in known),
         depths=np.array([depths[v.name] for v in known]),
         lengths=lengths,
         shares=weights / weights.sum(),
         is_abstained=np.array([_is_abstained(v, batch_size) for v in known]),
-        unknown=tuple(v.name for v in served if v not in known),
+        unknown=tuple(v.name for v in served if len(rows[v.name]) <= depths[v.name]),
     )
 
 
@@ -112,17 +113,29 @@ def _traffic(names: Sequence[str], shares: Mapping[str, float] | None) -> Mappin
     return {name: shares.get(name, 0.0) for name in names}
 
 
-def read_traffic(path: Path) -> dict[str, float]:
+def read_traffic(path: Path, names: Sequence[str]) -> dict[str, float]:
     """Return output tokens by adapter from a JSON file.
+
+    Parameters
+    ----------
+    names
+        The adapters that verdicts were given on.
 
     Raises
     ------
     ConfigError
-        It cannot be read, or is no such object.
+        It cannot be read, is no such object, names an adapter without a verdict, or leaves no adapter any traffic.
     """
     try:
         data = parse_own(read_regular_file(path, MAX_JSON_BYTES))
     except (OSError, ValueError, StrictJsonError) as err:
         reason = getattr(err, "strerror", None) or err
         raise ConfigError(f"{path}: no readable traffic ({reason}); give a JSON object, tokens by adapter") from err
-    return check_type(dict[FleetName, float], data, str(path), error=ConfigError)
+    shares = check_type(dict[FleetName, float], data, str(path), error=ConfigError)
+    try:
+        traffic = _traffic(names, shares)
+    except ConfigError as err:
+        raise ConfigError(f"{path}: {err}") from err
+    if not any(traffic.values()):
+        raise ConfigError(f"{path}: no adapter has any traffic; give the tokens of one at least, or leave it out")
+    return shares

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -23,6 +23,7 @@ _SMOKE_CODE = "R_SYNTHETIC_SMOKE"
 
 class _Adapter(Open):
     name: FleetName
+    weights_sha256: NotRequired[str | None]
 
 
 class _Context(Open):
@@ -147,15 +148,26 @@ def _files(paths: Iterable[Path]) -> list[Path]:
 def _read(path: Path) -> list[FleetVerdict]:
     try:
         data = read_regular_file(path, MAX_JSON_BYTES)
-        documents = data.split(b"\n") if path.suffix == _LINES_SUFFIX else [data]
-        parsed = {line: parse_own(text) for line, text in enumerate(documents, start=1) if text.strip()}
-    except (OSError, ValueError, StrictJsonError) as err:
-        reason = getattr(err, "strerror", None) or err
-        raise ResultError(f"{path}: no readable verdict ({reason}); check the path or diagnose again") from err
-    if not parsed:
+    except (OSError, ValueError) as err:
+        raise _unreadable(str(path), getattr(err, "strerror", None) or err) from err
+    if path.suffix == _LINES_SUFFIX:
+        documents = {f"{path}: line {line}": text for line, text in enumerate(data.split(b"\n"), start=1)}
+    else:
+        documents = {str(path): data}
+    if not data.strip():
         raise ResultError(f"{path}: is empty; diagnose again")
-    lines = path.suffix == _LINES_SUFFIX
-    return [_verdict(item, path, f"{path}: line {line}" if lines else str(path)) for line, item in parsed.items()]
+    return [_verdict(_parsed(text, where), path, where) for where, text in documents.items() if text.strip()]
+
+
+def _parsed(text: bytes, where: str) -> Any:
+    try:
+        return parse_own(text)
+    except StrictJsonError as err:
+        raise _unreadable(where, err) from err
+
+
+def _unreadable(where: str, reason: object) -> ResultError:
+    return ResultError(f"{where}: no readable verdict ({reason}); check the path or diagnose again")
 
 
 def _verdict(data: Any, path: Path, where: str) -> FleetVerdict:

@@ -83,7 +83,7 @@ def pool_script(plan: Mapping[str, Any]) -> str:
         "#!/bin/sh",
         "# sh pools.sh NAME [flags of vllm serve]: start one engine of a plan made by lora-spec policy.",
         '# VLLM_SERVE: words in place of "vllm serve", where that command is called otherwise or does not start.',
-        "set -eu",
+        "set -euf",
         'name=${1-}; [ "$#" -eq 0 ] || shift',
         'case "$name" in',
     ]

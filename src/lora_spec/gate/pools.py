@@ -88,20 +88,46 @@ def off_in_engine_tax(step_cost: StepCostModel, *, batch_size: int, num_context_
 
 
 def check_same_engine(step_cost: StepCostModel, cost_model: CostModel) -> None:
-    """Refuse parts of a step that were timed with other models than the gate's table.
+    """Refuse parts of a step that were timed otherwise than the gate's table: times of two engines do not add up.
 
     Raises
     ------
     ConfigError
-        A name differs; names that one of the two does not tell are not compared.
+        Models, vLLM's version, number format, way of execution or served rank differ, or the parts are not of an engine
+        with LoRA and a drafter. What one of the two does not tell is not compared.
     """
-    parts, table = (model.context.get("engine") for model in (step_cost, cost_model))
-    if not (isinstance(parts, Mapping) and isinstance(table, Mapping)):
-        return
-    for role in ("target", "drafter"):
-        found, expected = parts.get(role), table.get(role)
+    if not (step_cost.has_drafter and step_cost.has_lora):
+        raise ConfigError("the parts of a step are of an engine without a drafter or without LoRA; give them as fitted")
+    parts, table = (_told(model.context) for model in (step_cost, cost_model))
+    for key in _SAME:
+        found, expected = parts.get(key), table.get(key)
         if None not in (found, expected) and found != expected:
             raise ConfigError(
-                f"the parts of a step were timed with {role} {printable(found)}, the cost model with "
-                f"{printable(expected)}; give parts of the same pair"
+                f"the parts of a step were timed with {key.replace('_', ' ')} {printable(found)}, the cost model with "
+                f"{printable(expected)}; give parts of the same engine"
             )
+
+
+_SAME = ("target", "drafter", "vllm", "dtype", "enforce_eager", "is_async_scheduling", "lora_rank")
+
+
+def _told(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a model says of the engine that it was timed on, and of the rank served there."""
+    engine = context.get("engine")
+    return {**(engine if isinstance(engine, Mapping) else {}), "lora_rank": context.get("lora_rank")}
+
+
+def check_loads_are_timed(step_cost: StepCostModel, batch_sizes: Sequence[int], *, max_extrapolation: float) -> None:
+    """Refuse loads far beyond those that the parts of a step were timed at.
+
+    Raises
+    ------
+    ConfigError
+        A load is more than ``max_extrapolation`` times the largest batch that was timed.
+    """
+    timed, largest = step_cost.context.get("max_batch_size"), max(batch_sizes)
+    if isinstance(timed, int) and largest > max_extrapolation * timed:
+        raise ConfigError(
+            f"the parts of a step were timed up to batch size {timed}, the policy is for batch size {largest}; time "
+            "larger batches, or take that load out of gate.yaml"
+        )

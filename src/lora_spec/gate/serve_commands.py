@@ -3,6 +3,7 @@
 An engine is started as step times were measured where the cost model says how: number format, lengths, slots.
 """
 
+import hashlib
 import json
 import re
 import shlex
@@ -20,14 +21,19 @@ _MAX_WORD_BYTES = 120_000
 # Values that vLLM 0.32 takes for --max-lora-rank.
 _LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
+# What stands under the last name is whole: a merge that was stopped is begun again, not served.
 _MERGE = """\
-import sys
+import os, sys, tempfile
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 target, adapter, output = sys.argv[1:]
+os.makedirs(os.path.dirname(output) or ".", exist_ok=True)
 model = AutoModelForCausalLM.from_pretrained(target, dtype="auto")
-PeftModel.from_pretrained(model, adapter).merge_and_unload().save_pretrained(output)
-AutoTokenizer.from_pretrained(target).save_pretrained(output)
+model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+with tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".", prefix=".merging-") as part:
+    model.save_pretrained(os.path.join(part, "model"))
+    AutoTokenizer.from_pretrained(target).save_pretrained(os.path.join(part, "model"))
+    os.rename(os.path.join(part, "model"), output)
 """
 
 
@@ -41,6 +47,8 @@ class Serving:
         Model folders or repositories, as vLLM is to be told.
     adapter_paths
         Folder of every adapter.
+    weights_sha256
+        Of the adapters whose weights the verdicts tell.
     policy_path, merged_dir
         Where the policy file lies, and where merged weights are to be written.
     max_lora_rank
@@ -60,6 +68,7 @@ class Serving:
     max_loras: int | None = None
     engine: Mapping[str, Any] = field(default_factory=dict)
     first_port: int = 8000
+    weights_sha256: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def pool_command(pool: Pool, serving: Serving, *, port: int) -> list[str]:
@@ -85,8 +94,14 @@ def merge_command(pool: Pool, serving: Serving) -> list[str] | None:
 
 
 def merged_path(pool: Pool, serving: Serving) -> str:
-    """Return where a merged pool's weights lie."""
-    return f"{serving.merged_dir.rstrip('/')}/{pool.name}"
+    """Return where a merged pool's weights lie: elsewhere for another adapter, base or file, whatever the pool's name.
+
+    The folder of a pool that was merged before would be taken for this one's.
+    """
+    (name,) = pool.adapters
+    made_from = [name, serving.target, serving.adapter_paths[name], serving.weights_sha256.get(name)]
+    digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
+    return f"{serving.merged_dir.rstrip('/')}/{pool.name}-{digest}"
 
 
 def one_engine_command(adapters: Sequence[str], depth: int, serving: Serving) -> list[str]:

@@ -1,18 +1,30 @@
 """The parts of a verdict's JSON that every reader of verdicts shares; light, for the operator's commands."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from lora_spec.errors import ResultError
 from lora_spec.records import Action
+from lora_spec.typed import DepthKey, TimesFaster
+
+_OPEN = {"extra": "allow", "strict": True, "allow_inf_nan": False}
 
 
 class Open(TypedDict):
     """An object that says more than its readers need."""
 
-    __pydantic_config__ = {"extra": "allow"}  # type: ignore[misc]  # noqa: RUF012 - a TypedDict has no ClassVar
+    # Said once more what check_type says: a config of its own replaces the one around it.
+    __pydantic_config__ = _OPEN  # type: ignore[misc]
+
+
+class SpeedupEnds(TypedDict):
+    """A speedup as an interval without its level."""
+
+    estimate: TimesFaster
+    lower: TimesFaster
+    upper: TimesFaster
 
 
 class LoadVerdict(TypedDict):
@@ -22,7 +34,7 @@ class LoadVerdict(TypedDict):
     action: Action
     num_speculative_tokens: int | None
     reason_codes: list[str]
-    speedup_by_depth: dict[str, dict[Literal["estimate", "lower", "upper"], float]]
+    speedup_by_depth: dict[DepthKey, SpeedupEnds]
 
 
 class ReasonPayload(TypedDict):
@@ -51,7 +63,10 @@ def check_depths(verdict: Mapping[str, Any], where: str, *, remedy: str) -> None
     _check_action(verdict["action"], depth, where, remedy)
     if depth is not None and speedup is None:
         raise ResultError(f"{where}: no speedup beside the depth {depth}; {remedy}")
-    for load in () if speedup is None else speedup["context"]["by_load"]:
+    loads = () if speedup is None else speedup["context"]["by_load"]
+    if len({load["batch_size"] for load in loads}) < len(loads):
+        raise ResultError(f"{where}: says two things of one batch size; {remedy}")
+    for load in loads:
         place = f"{where}: batch size {load['batch_size']:g}"
         chosen = load["num_speculative_tokens"]
         _check_action(load["action"], chosen, place, remedy)

@@ -8,6 +8,7 @@
 | ``metrics_port`` | loopback port for the per-adapter counters, where ``PROMETHEUS_MULTIPROC_DIR`` is not set |
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ def read_options(additional_config: Any, environment: Mapping[str, str]) -> Opti
         )
     policy = found.get("policy", environment.get(POLICY_VARIABLE))
     return Options(
-        policy=None if policy is None else Path(_text(policy, "policy")),
+        policy=None if policy is None else _path(policy),
         adapters=None if found.get("adapters") is None else _names(found["adapters"]),
         poll_s=_number(found.get("poll_s", 1.0), "poll_s", most=_MOST_POLL_S),
         metrics_port=None if found.get("metrics_port") is None else _port(found["metrics_port"]),
@@ -55,6 +56,17 @@ def _text(value: Any, key: str) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"additional_config lora_spec: {key} is {value!r}, needed is a text")
     return value
+
+
+def _path(value: Any) -> Path:
+    text = _text(value, "policy")
+    try:
+        is_possible = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
+        raise ValueError(f"additional_config lora_spec: policy is {text!r}, which no file can be called")
+    return Path(text)
 
 
 def _names(value: Any) -> frozenset[str]:

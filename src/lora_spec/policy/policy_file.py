@@ -16,8 +16,8 @@ depths hold. ``default`` is for requests without an adapter and for adapters wit
 """
 
 import json
-import math
 import os
+import reprlib
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,9 +25,13 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA_VERSION = "1"
-MAX_BYTES = 64 * 2**20
-_MAX_DEPTH = 64
+MAX_BYTES = 8 * 2**20
+"""A hundred thousand adapters. The engine waits while it reads, up to a quarter of a second per MiB."""
+MAX_DEPTH = 64
 _MOST_RATIO = 1e6
+# What a file holds may be long, and a refusal is a line of the engine's log.
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 80
 
 
 class PolicyError(ValueError):
@@ -121,13 +125,14 @@ def parse_policy(data: bytes, *, max_depth: int, known_adapters: Collection[str]
     adapters = _object(payload["adapters"], "adapters")
     if known_adapters is not None and (strangers := sorted(set(adapters) - set(known_adapters))):
         raise PolicyError(
-            f"it names adapter {strangers[0]!r}, which this engine does not serve: load it or leave it out"
+            f"it names adapter {_SHOWN.repr(strangers[0])}, which this engine was not started for: start it with "
+            "this one among its adapters, or leave it out of the policy"
         )
     return Policy(
         max_num_speculative_tokens=deepest,
         loads=loads,
         default=_depths(payload["default"], "default", len(loads), deepest),
-        adapters={name: _depths(found, f"adapter {name!r}", len(loads), deepest) for name, found in adapters.items()},
+        adapters={n: _depths(found, f"adapter {_SHOWN.repr(n)}", len(loads), deepest) for n, found in adapters.items()},
         live=None if payload.get("live") is None else _live(payload["live"]),
     )
 
@@ -142,16 +147,23 @@ def read_policy_bytes(path: Path) -> bytes:
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
+        try:
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
                 raise PolicyError(f"{path} is no regular file of at most {MAX_BYTES} bytes")
-            return file.read(MAX_BYTES + 1)
-    except OSError as err:
-        raise PolicyError(f"{path} cannot be read ({err.strerror or err})") from err
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(MAX_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as err:  # a PolicyError is a ValueError, too
+        if isinstance(err, PolicyError):
+            raise
+        raise PolicyError(f"{path} cannot be read ({getattr(err, 'strerror', None) or err})") from err
 
 
 def _payload(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_BYTES:
+        raise PolicyError(f"it holds more than {MAX_BYTES} bytes: leave out adapters at the default depth")
     try:
         envelope = json.loads(data.decode("utf-8"), object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as err:
@@ -159,8 +171,9 @@ def _payload(data: bytes) -> dict[str, Any]:
     envelope = _object(envelope, "the document")
     if envelope.get("kind") != "policy" or envelope.get("schema_version") != SCHEMA_VERSION:
         raise PolicyError(
-            f"it is of kind {envelope.get('kind')!r}, version {envelope.get('schema_version')!r}; a policy of version "
-            f"{SCHEMA_VERSION!r} is needed: make it with lora-spec policy"
+            f"it is of kind {_SHOWN.repr(envelope.get('kind'))}, version "
+            f"{_SHOWN.repr(envelope.get('schema_version'))}; a policy of version {SCHEMA_VERSION!r} is needed: make it "
+            "with lora-spec policy"
         )
     return _object(envelope.get("payload"), "payload")
 
@@ -187,20 +200,20 @@ def _check_keys(found: Mapping[str, Any], *, needed: Sequence[str], optional: Se
     unknown = [key for key in found if key not in (*needed, *optional)]
     if missing or unknown:
         words = [f"lacks {', '.join(missing)}"] if missing else []
-        words += [f"holds unknown {', '.join(map(repr, unknown[:3]))}"] if unknown else []
+        words += [f"holds unknown {', '.join(map(_SHOWN.repr, unknown[:3]))}"] if unknown else []
         raise PolicyError(f"it {' and '.join(words)}")
 
 
-def _whole(value: Any, where: str, *, least: int, most: int = _MAX_DEPTH) -> int:
+def _whole(value: Any, where: str, *, least: int, most: int = MAX_DEPTH) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise PolicyError(f"{where} is {value!r}, needed is a whole number from {least} to {most}")
+        raise PolicyError(f"{where} is {_SHOWN.repr(value)}, needed is a whole number from {least} to {most}")
     return value
 
 
 def _number(value: Any, where: str, *, least: float, most: float) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not least <= value <= most:
-        raise PolicyError(f"{where} is {value!r}, needed is a number from {least:g} to {most:g}")
+    if not is_number or not least <= value <= most:  # no float() before: a whole number may be too large for one
+        raise PolicyError(f"{where} is {_SHOWN.repr(value)}, needed is a number from {least:g} to {most:g}")
     return float(value)
 
 
@@ -222,7 +235,7 @@ def _loads(value: Any, deepest: int) -> tuple[Load, ...]:
         )
     sizes = [load.max_batch_size for load in loads]
     if sizes != sorted(set(sizes)):
-        raise PolicyError(f"the batch sizes of its loads, {sizes}, do not rise")
+        raise PolicyError(f"the batch sizes of its loads, {_SHOWN.repr(sizes)}, do not rise")
     return tuple(loads)
 
 

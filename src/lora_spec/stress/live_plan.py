@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lora_spec.errors import ConfigError
 from lora_spec.provenance import sha256_of_json
 from lora_spec.stress.live import Trial
 from lora_spec.stress.live_policies import LivePolicyFile, Mix, StepMs, live_policy
@@ -108,7 +109,13 @@ def schedule_of(traffic: Mapping[str, Any], place: Place, adapters: Sequence[str
 
 
 def plan_trials(traffic: Mapping[str, Any], served: Served) -> dict[str, list[PlannedTrial]]:
-    """Return all trials by cache mode, in the order of the run; errors as of :func:`live_policy`."""
+    """Return all trials by cache mode, in the order of the run.
+
+    Raises
+    ------
+    ConfigError
+        As of :func:`live_policy` and :func:`schedule_requests`, or nothing of a trial would be counted.
+    """
     return {
         mode: [
             _planned(traffic, place, served, num_slots=slots(traffic, mode, len(served.adapters))) for place in found
@@ -133,6 +140,10 @@ def _planned(traffic: Mapping[str, Any], place: Place, served: Served, *, num_sl
         depths=served.candidate_depths,
     )
     requests = schedule_of(traffic, place, served.adapters)
+    if not any(request.arrival_s >= traffic["live"]["warmup_s"] for request in requests):
+        raise ConfigError(
+            f"traffic.yaml: live: no request of {place.name} arrives after the warm-up; raise the rate or duration_s"
+        )
     inputs = {
         "policy": policy.sha256,
         "requests": [asdict(request) for request in requests],

@@ -7,7 +7,7 @@ from typing import Any
 
 from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.errors import ResultError
-from lora_spec.policy.policy_file import SCHEMA_VERSION, Policy, parse_policy
+from lora_spec.policy.policy_file import SCHEMA_VERSION, Policy, PolicyError, parse_policy
 from lora_spec.results import json_bytes
 from lora_spec.stress.live_summary import by_scenario, pool_trials
 from lora_spec.stress.live_table import LiveStress, LiveTrialPayload
@@ -144,7 +144,10 @@ def policy_of(live: LiveStress, trial: LiveTrialPayload) -> Policy:
     """Return the policy that a trial ran under, read as the engine read it."""
     payload = live.payload["policies"][trial["policy_sha256"]]
     data = json_bytes({"kind": "policy", "schema_version": SCHEMA_VERSION, "payload": payload})
-    return parse_policy(data, max_depth=live.payload["engine"]["num_speculative_tokens"])
+    try:
+        return parse_policy(data, max_depth=live.payload["engine"]["num_speculative_tokens"])
+    except PolicyError as err:
+        raise ResultError(f"{live.result.path}: trial {trial['trial']!r}: {err}; measure again") from err
 
 
 def simulated_server(

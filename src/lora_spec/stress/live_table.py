@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
-from lora_spec.config.fields import Name
+from lora_spec.config.fields import Name, PositiveCount
+from lora_spec.config.traffic_live import LivePolicy
 from lora_spec.errors import ResultError
 from lora_spec.joins import check_tier
 from lora_spec.records import AcceptanceCounts
-from lora_spec.results import Result, read_table_result, write_table_result
+from lora_spec.results import Result, naming, read_table_result, write_table_result
 from lora_spec.stress.live import TrialRecord
 from lora_spec.stress.live_plan import PlannedTrial
 from lora_spec.stress.request_record import RequestRecord
@@ -46,6 +47,13 @@ class LiveAdapter(TypedDict):
     adapter_sha256: str
 
 
+class LiveServiceLevel(TypedDict):
+    """What a request must meet to count as good."""
+
+    max_ttft_ms: float
+    max_tpot_ms: float
+
+
 class LiveTraffic(TypedDict):
     """What of the traffic holds for all trials."""
 
@@ -53,7 +61,7 @@ class LiveTraffic(TypedDict):
     warmup_s: float
     drain_s: float
     output_tokens: int
-    service_level: dict[str, float]
+    service_level: LiveServiceLevel
 
 
 class LiveTrialPayload(TypedDict):
@@ -63,7 +71,7 @@ class LiveTrialPayload(TypedDict):
     pattern: str
     cache_mode: str
     request_rate_req_s: float
-    policy: str
+    policy: LivePolicy
     seed: int
     candidate: str
     policy_sha256: str
@@ -150,12 +158,35 @@ def read_live(path: Path, *, tier: str | None = None) -> LiveStress:
     if not table.schema.equals(declared_schema()):
         raise ResultError(f"{path}: its columns are not those of this version; measure again")
     payload: LivePayload = check_type(LivePayload, result.payload, str(path))
+    with naming(path):
+        _check_payload(payload)
+        records = _records(table, payload)
+    return LiveStress(result, payload, records)
+
+
+def _check_payload(payload: LivePayload) -> None:
+    """Refuse a run without trials, one trial twice, and what a trial names and the run does not hold."""
+    trials = [trial["trial"] for trial in payload["trials"]]
+    if not trials or len(set(trials)) < len(trials):
+        raise ResultError("no trial, or one that stands twice; measure again")
+    for trial in payload["trials"]:
+        if trial["cache_mode"] not in payload["slots"] or trial["policy_sha256"] not in payload["policies"]:
+            raise ResultError(f"trial {trial['trial']!r}: its slots or its policy are missing; measure again")
+    for key in ("max_num_seqs", "max_num_batched_tokens", "num_speculative_tokens"):
+        check_type(PositiveCount, payload["engine"].get(key), f"engine: {key}")
+
+
+def _records(table: "pa.Table", payload: LivePayload) -> dict[str, tuple[RequestRecord, ...]]:
+    adapters = {adapter["name"] for adapter in payload["adapters"]}
     records: dict[str, list[RequestRecord]] = {trial["trial"]: [] for trial in payload["trials"]}
     for row in table.to_pylist():
-        trial = row.pop("trial")
-        if trial not in records:
-            raise ResultError(f"{path}: a request of trial {trial!r}, which is not in the run; measure again")
-        records[trial].append(RequestRecord.from_dict(row))
+        trial, record = row.pop("trial"), RequestRecord.from_dict(row)
+        if trial not in records or record.adapter not in adapters or not record.is_possible:
+            raise ResultError(
+                f"request {record.index} of trial {trial!r}: of a trial or an adapter that is not in the run, or with "
+                "times that cannot be; measure again"
+            )
+        records[trial].append(record)
     if empty := [trial for trial, found in records.items() if not found]:
-        raise ResultError(f"{path}: trial {empty[0]!r} has no requests; measure again")
-    return LiveStress(result, payload, {trial: tuple(found) for trial, found in records.items()})
+        raise ResultError(f"trial {empty[0]!r} has no requests; measure again")
+    return {trial: tuple(found) for trial, found in records.items()}

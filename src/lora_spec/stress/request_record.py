@@ -1,5 +1,6 @@
 """What is kept of one request of a stress run; everything else is derived."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -30,6 +31,13 @@ class RequestRecord:
     first_token_s: float | None
     last_token_s: float | None
     error: str | None
+
+    @property
+    def is_possible(self) -> bool:
+        """Return whether its counts and times can be those of a request: finite, and in the order of things."""
+        times = [self.sent_s, *(t for t in (self.first_token_s, self.last_token_s) if t is not None)]
+        is_timed = all(map(math.isfinite, [self.due_s, *times])) and self.due_s >= 0 and times == sorted(times)
+        return is_timed and self.num_prompt_tokens >= 1 and self.num_output_tokens >= 0
 
     @property
     def ttft_ms(self) -> float | None:

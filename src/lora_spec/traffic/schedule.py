@@ -9,6 +9,8 @@ import numpy as np
 from lora_spec.errors import ConfigError
 from lora_spec.traffic.patterns.registry import make_pattern
 
+MOST_REQUESTS = 1_000_000
+
 
 @dataclass(frozen=True)
 class ScheduledRequest:
@@ -48,13 +50,19 @@ def schedule_requests(
     Raises
     ------
     ConfigError
-        The pattern is not in ``traffic``, or there is no adapter.
+        The pattern is not in ``traffic``, there is no adapter, or requests are too many to hold.
     """
     settings = {item["name"]: item for item in traffic["patterns"]}
     if pattern not in settings or not adapters:
         raise ConfigError(
             f"traffic pattern {pattern!r} over {len(adapters)} adapters; patterns are {', '.join(settings)}, and at "
             "least one adapter is needed"
+        )
+    expected = rate_req_s * traffic["duration_s"]
+    if expected > MOST_REQUESTS:
+        raise ConfigError(
+            f"{rate_req_s:g} requests a second over {traffic['duration_s']:g} s are {expected:.3g} requests, more than "
+            f"{MOST_REQUESTS}; lower the rate or shorten the run"
         )
     process = make_pattern(settings[pattern])
     times_rng, adapters_rng, lengths_rng = np.random.default_rng(seed).spawn(3)

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lora_spec.errors import ConfigError
 from lora_spec.traffic.patterns.base import Array, Pattern, equal_shares, poisson_times
+
+_MOST_BURSTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class BurstyTraffic(Pattern):
         """Return the times of all phases; the first phase is drawn by the share of time of each kind."""
         mean_quiet_s = self.mean_burst_s * (1 - self.burst_share) / self.burst_share
         quiet_factor = (1 - self.burst_factor * self.burst_share) / (1 - self.burst_share)
+        if duration_s > _MOST_BURSTS * (self.mean_burst_s + mean_quiet_s):
+            raise ConfigError(
+                f"bursts of {self.mean_burst_s:g} s over {duration_s:g} s are more than {_MOST_BURSTS}; lengthen "
+                "mean_burst_s or shorten the run"
+            )
         times, start_s, is_burst = [], 0.0, rng.random() < self.burst_share
         while start_s < duration_s:
             length_s = rng.exponential(self.mean_burst_s if is_burst else mean_quiet_s)
