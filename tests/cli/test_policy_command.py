@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -177,7 +178,14 @@ def test_it_says_whether_the_engine_of_this_traffic_should_draft(policy, inputs,
     plan, page = json.loads(out), (inputs / "out" / "fleet.html").read_text()
     assert plan["drafting_gain"]["is_drafter_worth_it"] is is_worth_it
     assert ("start no-drafter instead" in err) is not is_worth_it
-    assert ("start one without" in page) is not is_worth_it
+    assert ("sh pools.sh no-drafter" in page) is not is_worth_it
+    assert ("sh pools.sh one-engine" in page) is is_worth_it
+    told = plan["drafting_gain"]["told"]
+    assert told in err
+    assert told[1:] in page
+    at_headline = [one for one in plan["drafting_gain_by_load"] if one["batch_size"] == plan["batch_size"]]
+    assert [one["goodput_ratio"] for one in at_headline] == [plan["drafting_gain"]["goodput_ratio"]]
+    assert [one["batch_size"] for one in plan["drafting_gain_by_load"]] == [1, 2, 4, 8]
     assert "--speculative-config" not in plan["no_drafter"]["command"]
     assert "no-drafter)" in (inputs / "out" / "pools.sh").read_text()
 
@@ -190,10 +198,37 @@ def test_traffic_of_a_stranger_is_refused_and_nothing_is_written(policy, inputs)
     assert not (inputs / "out").exists()
 
 
+def test_a_folder_of_adapters_that_lacks_some_of_the_fleet_is_refused(policy, inputs):
+    from adapter_folders import write_adapter
+
+    write_adapter(inputs / "adapters" / "good", 0.3, seed=0, rank=12)
+    code, _, err = policy(adapters_dir=inputs / "adapters")
+    assert code == 2
+    assert "no adapter poor in it" in err
+    assert not (inputs / "out").exists()
+    assert policy("--adapter", "poor=hub/poor", adapters_dir=inputs / "adapters")[0] == 0
+    assert policy(adapters_dir="on/the/engines/machine")[0] == 0
+
+
+def test_the_load_of_the_verdicts_is_the_load_of_the_plan(policy, inputs):
+    for batch_size in (1, 8):
+        told = replace(SETTINGS, headline_batch_size=batch_size)
+        for name, alpha in (("good", 0.9), ("poor", 0.0)):
+            write_verdict(inputs / f"at{batch_size}", name, verdict_data(name, alpha, settings=told))
+        code, out, err = policy("--json", verdicts=(f"at{batch_size}",))
+        assert code == 0, err
+        assert json.loads(out)["batch_size"] == batch_size
+        assert f"off at batch {batch_size}" in err
+    code, _, err = policy(verdicts=("at1/good.json", "at8/poor.json"))
+    assert code == 2
+    assert "good.json is about batch size 1, " in err
+
+
 def test_ranks_come_from_the_adapters_that_lie_here(policy, inputs):
     from adapter_folders import write_adapter
 
     write_adapter(inputs / "adapters" / "good", 0.3, seed=0, rank=12)
+    write_adapter(inputs / "adapters" / "poor", 0.3, seed=1, rank=4)
     code, out, _ = policy("--json", adapters_dir=inputs / "adapters")
     command = json.loads(out)["one_engine"]["command"]
     assert code == 0

@@ -28,6 +28,22 @@ def test_the_measured_verdict_is_taken_before_the_predicted_one_in_either_order(
     assert {v.mode for v in read_fleet([tmp_path], mode="checkpoint_only")} == {"checkpoint_only"}
 
 
+def test_one_measured_verdict_is_taken_before_any_number_of_predicted_ones(tmp_path):
+    for stem, mode in (("a.1", "checkpoint_calib"), ("a.2", "checkpoint_only"), ("a.3", "measured")):
+        write_verdict(tmp_path, stem, verdict_data("a", 0.5, mode=mode))
+    assert [v.mode for v in read_fleet([tmp_path])] == ["measured"]
+    (tmp_path / "a.3.json").unlink()
+    with pytest.raises(ResultError, match="checkpoint_calib and checkpoint_only; give one, or choose with --mode"):
+        read_fleet([tmp_path])
+
+
+def test_two_verdicts_in_one_file_are_told_by_their_lines(tmp_path):
+    lines = tmp_path / "fleet.jsonl"
+    lines.write_text("\n".join(json.dumps(verdict_data("a", 0.5)) for _ in range(2)))
+    with pytest.raises(ResultError, match=r"line 1 and .*fleet\.jsonl: line 2: two verdicts .*; give one$"):
+        read_fleet([lines])
+
+
 def test_two_verdicts_of_equal_standing_are_refused_with_both_files(tmp_path):
     paths = [write_verdict(tmp_path, stem, verdict_data("a", 0.5)) for stem in ("one", "two")]
     with pytest.raises(ResultError, match=r"one\.json and .*two\.json: two verdicts on adapter a"):

@@ -191,9 +191,30 @@ def fake_vllm(tmp_path):
 
 def test_an_engine_may_be_started_by_other_words_than_vllm_serve(fake_vllm):
     _, plan = _plan([made("g", (3, 3))])
-    done, files = fake_vllm(pool_script(plan), "one-engine", VLLM_SERVE="python -m some.server --model")
+    done, files = fake_vllm(pool_script(plan), "one-engine", SERVE="python -m some.server --model")
     assert done.returncode == 0
     assert files == {"python": ["-m", "some.server", "--model", *plan["one_engine"]["command"][2:]]}
+
+
+def test_one_engine_shows_its_counters_by_adapter_on_the_servers_own_metrics(fake_vllm, tmp_path):
+    """The counters live in another process than the server, which finds them in a folder that both know."""
+    _, plan = _plan([made("g", (3, 3))])
+    (tmp_path / "bin").mkdir(exist_ok=True)
+    tell = tmp_path / "bin/tell"
+    tell.write_text('#!/bin/sh\n[ -d "$PROMETHEUS_MULTIPROC_DIR" ] && echo "$PROMETHEUS_MULTIPROC_DIR"\n')
+    tell.chmod(0o755)
+    done, _ = fake_vllm(pool_script(plan), "one-engine", SERVE="tell", TMPDIR=str(tmp_path))
+    assert done.stdout.startswith(str(tmp_path))
+    done, _ = fake_vllm(pool_script(plan), "one-engine", SERVE="tell", PROMETHEUS_MULTIPROC_DIR=str(tmp_path / "bin"))
+    assert done.stdout.strip() == str(tmp_path / "bin")
+
+
+def test_weights_are_merged_by_the_interpreter_that_is_named(fake_vllm):
+    _, plan = _plan([made("hot", (0, 0), action="red", drafter="adapt")])
+    assert plan["pools"][-1]["prepare"][0] == "python3"
+    done, files = fake_vllm(pool_script(plan), "merged-1", PYTHON="python")
+    assert done.returncode == 0, done.stderr
+    assert files["python"] == plan["pools"][-1]["prepare"][1:]
 
 
 def test_a_shell_hands_over_every_word_as_planned_whatever_the_names(tmp_path, fake_vllm):
@@ -210,7 +231,7 @@ def test_a_shell_hands_over_every_word_as_planned_whatever_the_names(tmp_path, f
 def test_a_hostile_hot_adapter_is_merged_and_served_under_its_name(tmp_path, fake_vllm):
     name = "it's $(touch pwned)"
     _, plan = _plan([made(name, (0, 0), action="red", drafter="adapt")])
-    done, files = fake_vllm(pool_script(plan), "merged-1")
+    done, files = fake_vllm(pool_script(plan), "merged-1", PYTHON="python")
     assert done.returncode == 0, done.stderr
     assert files["python"][-3:] == ["target", f"adapters/{name}", plan["pools"][-1]["command"][2]]
     assert f"--served-model-name={name}" in files["vllm"]
@@ -251,7 +272,7 @@ def test_a_merge_that_was_stopped_leaves_nothing_that_would_be_served(tmp_path):
 
 def test_stars_in_the_words_that_start_an_engine_are_no_file_names(fake_vllm):
     _, plan = _plan([made("g", (3, 3))])
-    _, files = fake_vllm(pool_script(plan), "one-engine", VLLM_SERVE="vllm *")
+    _, files = fake_vllm(pool_script(plan), "one-engine", SERVE="vllm *")
     assert files["vllm"][0] == "*"
 
 

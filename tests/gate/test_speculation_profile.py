@@ -77,6 +77,16 @@ def test_a_prediction_is_never_taken_for_a_measurement():
     assert profile["marginal_accept_rates"] is None
     assert profile["prediction"]["mean_accept_length"] == {"estimate": 1.5, "lower": 1.4, "upper": 1.6, "level": 0.9}
     assert profile["prediction"]["predictor_sha256"] == "p"
+    assert not {"counted_by", "evidence"} & set(profile["measurement_conditions"])
+
+
+def test_a_profile_says_what_a_prediction_rests_on():
+    told = {
+        mode: speculation_profile(_verdict(mode=mode), None, conditions=CONDITIONS)["vectors_unavailable_reason"]
+        for mode in ("checkpoint_only", "checkpoint_calib")
+    }
+    assert "probe" in told["checkpoint_calib"]
+    assert "probe" not in told["checkpoint_only"]
 
 
 def test_a_verdict_that_knows_nothing_gives_a_profile_that_says_nothing():

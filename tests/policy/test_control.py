@@ -52,6 +52,14 @@ def test_without_a_policy_all_run_at_the_engines_depth_and_are_counted():
     assert control._counters.drafts == [("sql", 4, 2)]
 
 
+def test_a_broken_file_is_said_at_the_start_before_any_request(path, caplog):
+    path.write_bytes(policy_bytes()[:40])
+    assert _control(path)._counters.policies == [(0, 1)]
+    assert len(caplog.records) == 1
+    path.write_bytes(policy_bytes())
+    assert _control(path)._counters.policies == [(1, 0)]
+
+
 def test_the_depth_follows_the_load(path):
     control = _control(path)
     control.begin_step(1)

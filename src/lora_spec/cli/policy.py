@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--traffic",
         type=given_path,
         metavar="F",
-        help="JSON, output tokens by adapter (default: all have the same); needs --step-cost",
+        help="JSON, output tokens by adapter, 0 where left out (default: all have the same); needs --step-cost",
     )
     parser.add_argument("--gate", type=given_path, required=True, metavar="F", help="gate.yaml")
     parser.add_argument("--target", required=True, metavar="MODEL", help="model that vLLM serves: folder or repository")
@@ -42,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--adapters-dir", type=given_path, metavar="DIR", help="folder with one folder per adapter")
     parser.add_argument("--measured", type=given_path, metavar="F", help="measured acceptance, JSON: for the profiles")
-    parser.add_argument("--mode", metavar="MODE", help="take verdicts of this mode alone (default: measured first)")
+    parser.add_argument(
+        "--mode",
+        metavar="MODE",
+        help="take verdicts of this mode alone: measured, checkpoint_calib, ... (default: measured where there is one)",
+    )
     parser.add_argument("--max-loras", type=int, metavar="N", help="adapters in one batch (default: as timed)")
     parser.add_argument("--max-lora-rank", type=int, metavar="N", help="largest rank (default: that of the adapters)")
     parser.add_argument("--allow-smoke", action="store_true", help="accept inputs made from synthetic values")
@@ -151,7 +155,20 @@ def _adapter_paths(args: argparse.Namespace, verdicts: "Sequence[FleetVerdict]")
             )
         else:
             paths[verdict.name] = str(args.adapters_dir / verdict.name)
+    _check_there(args.adapters_dir, [name for name in paths if name not in named])
     return paths
+
+
+def _check_there(folder: Path | None, names: Sequence[str]) -> None:
+    """Refuse adapters that a folder of this machine lacks: an engine would die of them at its start."""
+    if folder is None or not folder.is_dir():  # the engines' machine may have it
+        return
+    if missing := [name for name in names if not (folder / name / "adapter_config.json").is_file()]:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ConfigError(
+            f"--adapters-dir {printable(folder, 400)}: no adapter {printable(missing[0])}{more} in it, on which there "
+            "are verdicts; give the folder that has them, --adapter NAME=PATH, or fewer verdicts"
+        )
 
 
 def _by_name(words: Sequence[str]) -> dict[str, str]:
@@ -188,27 +205,18 @@ def _flags(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def gain_words(plan: Mapping[str, Any]) -> str:
-    """Return whether the one engine of a plan should have a drafter, as a sentence."""
-    gain = plan["drafting_gain"]
-    ratio, size = gain["goodput_ratio"], gain["batch_size"]
-    engine = plan["one_engine"]["name"]
-    told = f"{engine} makes an estimated {ratio:.2f} times the tokens of one without a drafter, at batch {size}"
-    if guessed := gain["num_abstained"]:
-        told += f" ({guessed} of {gain['num_adapters']} adapters by estimates that the gate did not trust)"
-    if unknown := len(gain["unknown_adapters"]):
-        told += f"; {unknown} adapters without any estimate are not in it"
-    return told if gain["is_drafter_worth_it"] else f"{told}: start {plan['no_drafter']['name']} instead"
-
-
 def describe(plan: Mapping[str, Any], folder: Path) -> str:
     """Return the plan as a few lines for people."""
+    from lora_spec.gate.pool_plan import NO_DRAFTER
+
     lines = [f"{printable(folder, 400)}: policy.json, pools.json, pools.sh, profiles and fleet.html"]
     for pool in plan["pools"]:
         depth = f"K={pool['num_speculative_tokens']}" if pool["num_speculative_tokens"] else "no drafter"
-        lines.append(f"  pool {pool['name']}: {depth}, {len(pool['adapters'])} adapters")
-    off = len(plan["off"]["in_engine"])
-    lines.append(f"  {plan['one_engine']['name']}: every adapter at its own depth, {off} of them off at this load")
-    if plan["drafting_gain"]:
-        lines.append(f"  {gain_words(plan)}")
+        count = len(pool["adapters"])
+        lines.append(f"  pool {pool['name']}: {depth}, {count} adapter{'' if count == 1 else 's'}")
+    off, is_for_mix = len(plan["off"]["in_engine"]), bool(plan["drafting_gain_by_load"])
+    depths = "depths that suit the mix" if is_for_mix else "every adapter at its own depth"
+    lines.append(f"  {plan['one_engine']['name']}: {depths}, {off} of them off at batch {plan['batch_size']}")
+    if gain := plan["drafting_gain"]:
+        lines.append(f"  {gain['told']}" + ("" if gain["is_drafter_worth_it"] else f": start {NO_DRAFTER} instead"))
     return "\n".join(lines)

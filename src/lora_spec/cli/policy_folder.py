@@ -12,8 +12,8 @@ from typing import Any
 from lora_spec.cost_model.model import CostModel
 from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.errors import ConfigError, LoraSpecError, PolicyError
-from lora_spec.gate.engine_choice import OneEngine, depths_for_mix, drafting_gain
-from lora_spec.gate.fleet_policy import fleet_policy
+from lora_spec.gate.engine_choice import OneEngine, depths_for_mix, drafting_gains
+from lora_spec.gate.fleet_policy import at_load_of, fleet_policy
 from lora_spec.gate.fleet_verdicts import FleetVerdict
 from lora_spec.gate.pool_plan import pool_plan, pool_script
 from lora_spec.gate.pools import check_loads_are_timed, check_same_engine, headline_index, off_in_engine_tax, plan_pools
@@ -82,7 +82,7 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
     if homeless := [verdict.name for verdict in inputs.verdicts if verdict.name not in inputs.adapter_paths]:
         raise ConfigError(f"adapter {printable(homeless[0])}: nobody says where it lies; name its folder")
     model = CostModel.from_dict(inputs.cost_model.payload)
-    settings, rules = gate_settings(inputs.gate), inputs.gate["policy"]
+    settings, rules = at_load_of(inputs.verdicts, gate_settings(inputs.gate)), inputs.gate["policy"]
     payload = fleet_policy(inputs.verdicts, model, settings=settings, policy=rules)
     pools = plan_pools(
         inputs.verdicts, payload, settings=settings, is_hot_adapter_merged=rules["is_hot_adapter_merged"]
@@ -134,12 +134,12 @@ def profile_path(folder: Path, name: str) -> Path:
 def _for_one_engine(
     inputs: FleetInputs, payload: dict[str, Any], model: CostModel, index: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the policy with depths for the mix, and what off costs and drafting gains at the load of this index.
+    """Return the policy with depths for the mix, what off costs at the load of this index, and what drafting gains.
 
     Without parts of a step the policy stays as it is, and neither is known.
     """
     if inputs.step_cost is None:
-        return payload, {"off_tax": None, "gain": None}
+        return payload, {"off_tax": None, "gains": ()}
     step_cost = StepCostModel.from_dict(inputs.step_cost.payload)
     sizes, context = _sizes(payload), inputs.gate["headline_load"]["num_context_tokens"]
     with naming(inputs.step_cost.path):
@@ -148,10 +148,9 @@ def _for_one_engine(
         check_loads_are_timed(step_cost, sizes, max_extrapolation=gate_settings(inputs.gate).max_extrapolation)
         engine = OneEngine.of(model, step_cost, sizes, num_context_tokens=context)
     depths = depths_for_mix(inputs.verdicts, payload["adapters"], engine, batch_sizes=sizes, shares=inputs.traffic)
-    at_load = {name: found[index] for name, found in depths.items()}
     told = {
         "off_tax": off_in_engine_tax(step_cost, batch_size=sizes[index], num_context_tokens=context),
-        "gain": drafting_gain(inputs.verdicts, at_load, engine, batch_size=sizes[index], shares=inputs.traffic),
+        "gains": drafting_gains(inputs.verdicts, depths, engine, batch_sizes=sizes, shares=inputs.traffic),
     }
     return {**payload, "adapters": depths}, told
 

@@ -110,6 +110,29 @@ def drafting_gain(
     )
 
 
+def drafting_gains(
+    verdicts: Sequence[FleetVerdict],
+    depths: Mapping[str, Sequence[int]],
+    engine: OneEngine,
+    *,
+    batch_sizes: Sequence[int],
+    shares: Mapping[str, float] | None = None,
+) -> tuple[DraftingGain, ...]:
+    """Return :func:`drafting_gain` at every load at which something is known; ``depths`` are by adapter and load."""
+    found = (
+        drafting_gain(
+            verdicts, {name: chosen[place] for name, chosen in depths.items()}, engine, batch_size=size, shares=shares
+        )
+        for place, size in enumerate(batch_sizes)
+    )
+    return tuple(gain for gain in found if gain is not None)
+
+
+def gain_at(gains: Sequence[DraftingGain], batch_size: float) -> DraftingGain | None:
+    """Return the gain at one load; None where it is not known."""
+    return next((gain for gain in gains if gain.batch_size == batch_size), None)
+
+
 def depths_for_mix(
     verdicts: Sequence[FleetVerdict],
     depths: Mapping[str, Sequence[int]],

@@ -14,6 +14,7 @@ on an adapter:
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lora_spec.cost_model.model import CostModel
@@ -62,6 +63,24 @@ def fleet_policy(
         "adapters": {v.name: depths_of(v, sizes, standing=standing, abstained=policy["abstained"]) for v in verdicts},
         "live": policy["live"],
     }
+
+
+def at_load_of(verdicts: Sequence[FleetVerdict], settings: GateSettings) -> GateSettings:
+    """Return the settings with the load that the verdicts were given for as the headline, where they tell one.
+
+    Raises
+    ------
+    ConfigError
+        Two verdicts are about two loads: their actions and speedups cannot stand in one table.
+    """
+    found = {verdict.context["batch_size"]: verdict for verdict in verdicts if verdict.by_load}
+    if len(found) > 1:
+        (one, first), (other, second) = sorted(found.items())[:2]
+        raise ConfigError(
+            f"{printable(first.where, 400)} is about batch size {one:g}, {printable(second.where, 400)} about "
+            f"{other:g}; diagnose the whole fleet for one load (--load-batch-size)"
+        )
+    return replace(settings, headline_batch_size=next(iter(found))) if found else settings
 
 
 def policy_batch_sizes(cost_model: CostModel, settings: GateSettings) -> list[int]:

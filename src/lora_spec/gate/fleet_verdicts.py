@@ -1,6 +1,6 @@
 """A fleet's verdicts from files: what ``decide`` wrote or ``lora-spec diagnose`` printed, one per adapter."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NotRequired
@@ -78,6 +78,8 @@ class FleetVerdict:
         At the depth that the verdict reports, ``context["num_speculative_tokens"]``.
     by_load
         Empty where the verdict was given without a cost model.
+    where
+        Its file, and its line there, for messages.
     """
 
     name: str
@@ -94,6 +96,7 @@ class FleetVerdict:
     predictor_sha256: str | None
     evidence: Evidence
     path: Path
+    where: str = ""
 
     def at_load(self, batch_size: float) -> LoadDepth | None:
         """Return what it says at one load; None where it says nothing."""
@@ -119,17 +122,17 @@ def read_fleet(
     EvidenceError
         A verdict rests on synthetic values and ``evidence`` does not allow them.
     """
-    found: dict[str, FleetVerdict] = {}
+    found: dict[str, list[FleetVerdict]] = {}
     for path in _files(paths):
         for verdict in _read(path):
             if mode is not None and verdict.mode != mode:
                 continue
             _check_evidence(verdict, evidence)
-            found[verdict.name] = _better(found.get(verdict.name), verdict)
+            found.setdefault(verdict.name, []).append(verdict)
     if not found:
         told = "" if mode is None else f" of mode {printable(mode)}"
         raise ResultError(f"no verdict{told} in {', '.join(map(str, paths))}; make some with lora-spec diagnose")
-    return [found[name] for name in sorted(found)]
+    return [_the_one(found[name]) for name in sorted(found)]
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
@@ -190,6 +193,7 @@ def _verdict(data: Any, path: Path, where: str) -> FleetVerdict:
             reasons=tuple((reason["code"], reason["message"]) for reason in checked["reasons"]),
             evidence=_evidence_of(checked, context),
             path=path,
+            where=where,
             **{key: checked[key] for key in ("mode", "action", "drafter", "acceptance_length", "predictor_sha256")},
             num_speculative_tokens=depth,
         )
@@ -217,13 +221,14 @@ def _check_evidence(verdict: FleetVerdict, evidence: Collection[Evidence]) -> No
         )
 
 
-def _better(old: FleetVerdict | None, new: FleetVerdict) -> FleetVerdict:
-    """Return the measured one of two verdicts on an adapter."""
-    if old is None:
-        return new
-    if (old.mode == "measured") == (new.mode == "measured"):
-        raise ResultError(
-            f"{old.path} and {new.path}: two verdicts on adapter {printable(new.name)}, of modes {old.mode} and "
-            f"{new.mode}; give one, or choose with --mode"
-        )
-    return old if old.mode == "measured" else new
+def _the_one(verdicts: Sequence[FleetVerdict]) -> FleetVerdict:
+    """Return the measured one of all verdicts on an adapter, or the only one."""
+    first, *others = [verdict for verdict in verdicts if verdict.mode == "measured"] or verdicts
+    if not others:
+        return first
+    second = others[0]
+    remedy = "give one" if first.mode == second.mode else "give one, or choose with --mode"
+    raise ResultError(
+        f"{first.where} and {second.where}: two verdicts on adapter {printable(first.name)}, of modes {first.mode} and "
+        f"{second.mode}; {remedy}"
+    )

@@ -90,7 +90,7 @@ def merge_command(pool: Pool, serving: Serving) -> list[str] | None:
     if not pool.is_merged:
         return None
     (name,) = pool.adapters
-    return ["python", "-c", _MERGE, serving.target, serving.adapter_paths[name], merged_path(pool, serving)]
+    return ["python3", "-c", _MERGE, serving.target, serving.adapter_paths[name], merged_path(pool, serving)]
 
 
 def merged_path(pool: Pool, serving: Serving) -> str:

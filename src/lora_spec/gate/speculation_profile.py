@@ -24,6 +24,11 @@ from lora_spec.records import AcceptanceCounts
 SCHEMA_VERSION = "1.0"
 _PROMPT_SET = "own"
 _TOLERANCE = 1e-9
+_PREDICTED_FROM = {
+    "checkpoint_only": "predicted from the adapter's file: nothing was counted",
+    "checkpoint_base": "predicted from the adapter's file and its base's profile: nothing was counted",
+    "checkpoint_calib": "predicted from the adapter's file and a probe of its prompts: no draft was counted",
+}
 
 
 def speculation_profile(
@@ -119,7 +124,9 @@ def _from_measured_verdict(verdict: FleetVerdict, conditions: Mapping[str, Any])
 def _from_prediction(verdict: FleetVerdict, conditions: Mapping[str, Any]) -> dict[str, Any]:
     depth, length = verdict.context.get("num_speculative_tokens"), verdict.acceptance_length
     told = None if length is None else {key: getattr(length, key) for key in ("estimate", "lower", "upper", "level")}
-    return _unavailable("predicted from the adapter's file: nothing was counted", conditions) | {
+    # Nothing was counted, so neither is it said how.
+    shared = {key: value for key, value in conditions.items() if key not in ("counted_by", "evidence")}
+    return _unavailable(_PREDICTED_FROM.get(verdict.mode, "predicted: nothing was counted"), shared) | {
         "num_speculative_tokens": depth,
         "max_supported_k": depth,
         "mean_accept_length": None,

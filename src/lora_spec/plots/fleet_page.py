@@ -14,9 +14,10 @@ from typing import Any
 
 from lora_spec.cost_model.model import CostModel
 from lora_spec.gate.decision_map import decision_map
-from lora_spec.gate.engine_choice import DraftingGain
+from lora_spec.gate.engine_choice import DraftingGain, gain_at
 from lora_spec.gate.fleet_verdicts import FleetVerdict
-from lora_spec.gate.pool_plan import NO_DRAFTER
+from lora_spec.gate.gain_words import gain_words
+from lora_spec.gate.pool_plan import NO_DRAFTER, ONE_ENGINE
 from lora_spec.gate.pools import Pool, pool_of
 from lora_spec.gate.settings import GateSettings
 from lora_spec.gate.standing_length import standing_length
@@ -32,6 +33,12 @@ _TIMES = "\N{MULTIPLICATION SIGN}"
 _WATERMARK = '<p class="watermark">Made from synthetic values to try the software out: no evidence.</p>'
 _MAP_STEPS = 200
 _MOST_CHARACTERS = 4000
+_SOURCES = {
+    "measured": "measured",
+    "checkpoint_only": "predicted, weights",
+    "checkpoint_base": "predicted, weights and base",
+    "checkpoint_calib": "predicted, probe",
+}
 # From what needs a person first to what needs nothing.
 _ORDER = ("abstain", "red", "amber", "green")
 # Heading, and how its column sorts; None: not at all.
@@ -49,7 +56,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Fleet:
-    """What the page shows; ``payload`` is that of ``policy.json``, ``off_tax`` None where it was not measured."""
+    """What the page shows; ``payload`` is that of ``policy.json``, ``off_tax`` and ``gains`` where measured."""
 
     verdicts: Sequence[FleetVerdict]
     payload: Mapping[str, Any]
@@ -60,7 +67,12 @@ class Fleet:
     tier: str
     evidence: Evidence
     off_tax: Interval | None = None
-    gain: DraftingGain | None = None
+    gains: Sequence[DraftingGain] = ()
+
+    @property
+    def gain(self) -> DraftingGain | None:
+        """Return what drafting gains at the headline load."""
+        return gain_at(self.gains, self.headline_batch_size)
 
 
 def fleet_page(fleet: Fleet) -> str:
@@ -112,8 +124,20 @@ def _head(fleet: Fleet) -> list[str]:
         *([_WATERMARK] if fleet.evidence != "measured" else []),
         f'<p class="muted">{told}{" · " if told else ""}tier {_text(fleet.tier)} · headline load: '
         f"batch size {fleet.headline_batch_size:g} · standing depth K = {standing}</p>",
-        f'<ul class="counts">{"".join(items)}</ul></header>',
+        f'<ul class="counts">{"".join(items)}</ul>',
+        *_advice(fleet),
+        "</header>",
     ]
+
+
+def _advice(fleet: Fleet) -> list[str]:
+    """Return which engine to start, where the gain of drafting is known: what most readers came for."""
+    gain = fleet.gain
+    if gain is None:
+        return []
+    engine = ONE_ENGINE if gain.is_drafter_worth_it else NO_DRAFTER
+    told = _text(gain_words(gain, fleet.gains))
+    return [f"<p><b>One engine for all: <code>sh pools.sh {engine}</code>.</b> {told[:1].upper()}{told[1:]}.</p>"]
 
 
 def _map(fleet: Fleet) -> list[str]:
@@ -155,11 +179,16 @@ def _table(fleet: Fleet) -> list[str]:
     rows = [_row(fleet, verdict, index, pools[verdict.name]) for index, verdict in enumerate(fleet.verdicts)]
     return [
         '<div class="scroll" role="region" aria-label="Table of adapters" tabindex="0"><table id="fleet">',
-        f"<caption>Depth by load: drafted tokens per step in batches up to {sizes} requests. Click a heading to sort."
-        f"</caption><thead><tr>{''.join(_heading(*column) for column in _COLUMNS)}</tr></thead><tbody>",
+        f"<caption>Depth by load: drafted tokens per step in batches up to {sizes} requests{_for_mix(fleet)}. "
+        f"Acceptance length: tokens per step at the standing depth. Click a heading to sort.</caption>",
+        f"<thead><tr>{''.join(_heading(*column) for column in _COLUMNS)}</tr></thead><tbody>",
         *rows,
         f'<tr class="none" hidden><td colspan="{len(_COLUMNS)}">No adapter matches.</td></tr></tbody></table></div>',
     ]
+
+
+def _for_mix(fleet: Fleet) -> str:
+    return ", chosen for the mix in one engine and never deeper than the verdict" if fleet.gains else ""
 
 
 def _heading(name: str, kind: str | None) -> str:
@@ -172,7 +201,7 @@ def _heading(name: str, kind: str | None) -> str:
 def _row(fleet: Fleet, verdict: FleetVerdict, index: int, pool: Pool) -> str:
     depths = " · ".join(map(str, fleet.payload["adapters"][verdict.name]))
     length = standing_length(verdict, fleet.cost_model)
-    source = "measured" if verdict.mode == "measured" else f"predicted ({verdict.mode})"
+    source = _SOURCES.get(verdict.mode, verdict.mode)
     depth = verdict.num_speculative_tokens
     action = verdict.action if depth is None else f"{verdict.action}, K={depth}" if depth else f"{verdict.action}, off"
     return (
@@ -227,23 +256,13 @@ def _pools(fleet: Fleet) -> list[str]:
     told = "has not been measured" if tax is None else f"is {_interval(tax)} of a step"
     return [
         "<p>For engines without a depth per adapter. An engine that can draft and does not is slower than one that "
-        f"cannot: this tax {told} here.{_gain(fleet.gain)}</p>",
+        f"cannot: this tax {told} here.</p>",
         '<div class="scroll"><table class="loads"><thead><tr><th scope="col">pool</th><th scope="col">depth</th>'
         f'<th scope="col">adapters</th><th scope="col">for</th></tr></thead><tbody>{"".join(rows)}</tbody>'
         "</table></div>",
         "<footer><p>Intervals of acceptance lengths hold at the level of their verdicts, those of speedups are by "
         "bounds. Command lines: pools.json and pools.sh beside this page.</p></footer>",
     ]
-
-
-def _gain(gain: DraftingGain | None) -> str:
-    if gain is None:
-        return ""
-    told = (
-        " The depths by load above suit the mix in one engine, which makes an estimated "
-        f"{gain.goodput_ratio:.2f} times the tokens of one without a drafter, at batch {gain.batch_size}"
-    )
-    return f"{told}." if gain.is_drafter_worth_it else f"{told}: start one without (pool {NO_DRAFTER} of pools.sh)."
 
 
 def _purpose(pool: Pool) -> str:

@@ -57,6 +57,8 @@ class DepthControl:
         self._load_index = 0
         self._live: dict[str | None, LiveAdapter] = {}
         self._judged_by: Policy | None = None
+        if watched is not None:  # a broken file is said at the start, not at the first request
+            self._look_at_file(watched)
 
     @property
     def _policy(self) -> Policy | None:
