@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lora_spec.gate.pools import Pool
-from lora_spec.gate.serve_commands import Serving, one_engine_command, pool_command
+from lora_spec.gate.serve_commands import Serving, merged_path, one_engine_command, pool_command
 
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
 
@@ -48,8 +48,9 @@ def test_one_engine_gets_scheduler_policy_depth_and_every_adapter(parse):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_merged_adapter_is_served_under_its_name(parse, name):
-    args = parse(pool_command(Pool("merged-1", 0, (name,), is_merged=True), SERVING, port=8003))
-    assert (args.model_tag, args.served_model_name, args.port) == ("merged/merged-1", [name], 8003)
+    pool = Pool("merged-1", 0, (name,), is_merged=True)
+    args = parse(pool_command(pool, SERVING, port=8003))
+    assert (args.model_tag, args.served_model_name, args.port) == (merged_path(pool, SERVING), [name], 8003)
     assert not args.enable_lora
 
 
