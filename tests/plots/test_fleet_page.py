@@ -52,7 +52,7 @@ def test_every_adapter_stands_in_the_table_with_its_numbers():
     page = page_of(verdicts_of(["first", "second"]))
     text = " ".join(" ".join(_Parsed(page).text).split())
     speedup = "1.25\N{MULTIPLICATION SIGN} [0.10, 3.00] K=3"
-    assert f"first green, K=3 3 · 3 2.00 [1.80, 2.10] {speedup} predicted (checkpoint_only) k3" in text
+    assert f"first green, K=3 3 · 3 2.00 [1.80, 2.10] {speedup} predicted, weights k3" in text
     assert "second amber, K=1 1 · 0 3.00 [2.80, 3.10]" in text
     assert "second of first R_SECOND" in text
 

@@ -34,7 +34,7 @@ th button::after { content: " \\2195"; color: var(--muted) }
 th[aria-sort=ascending] button::after { content: " \\2191"; color: var(--ink) }
 th[aria-sort=descending] button::after { content: " \\2193"; color: var(--ink) }
 td.number { font-variant-numeric: tabular-nums; white-space: nowrap } .ends { color: var(--muted) }
-td.reason { min-width: 20rem; overflow-wrap: anywhere } td.reason p, td.reason ul { margin: .3rem 0 }
+td.reason { min-width: 15rem; overflow-wrap: anywhere } td.reason p, td.reason ul { margin: .3rem 0 }
 summary b { white-space: nowrap } summary { cursor: pointer; display: flex; gap: .5rem; align-items: baseline }
 summary::before { content: "\\25B8"; color: var(--muted) } details[open] summary::before { content: "\\25BE" }
 .first { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden }
