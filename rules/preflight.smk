@@ -7,6 +7,8 @@ rule preflight:
         PREFLIGHT,
     log:
         f"logs/{RUN}/preflight.log",
+    # What a machine lacks it lacks at the next attempt as well; a profile's retries would tell it three times.
+    retries: 0
     threads: 1
     resources:
         mem_mb=4000,

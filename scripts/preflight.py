@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-add_json_flag(parser, "--settings", PreflightSettings, help="what is asked: thresholds, engine, weights; JSON")
+add_json_flag(parser, "--settings", PreflightSettings, help="what is asked: thresholds, engine, licences; JSON")
 parser.add_argument("--serving-python", type=Path, required=True, help="interpreter of the serving environment")
 parser.add_argument("--tier", required=True)
 parser.add_argument("--output", type=Path, required=True)

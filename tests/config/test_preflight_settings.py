@@ -23,22 +23,16 @@ def test_what_is_no_licence_or_stands_twice_is_refused(accepted):
 def test_the_preflight_is_told_of_both_pairs_and_of_the_named_adapters_alone():
     told = preflight_settings(PAPER, ("sql_r16", "hub_llama313", "hub_translate"))
     check_type(PreflightSettings, told, "settings")
-    pinned = {item["name"]: item["is_pinned"] for item in told["weights"]}
-    assert pinned == {
-        "Llama-3.1-8B-Instruct": False,
-        "Llama-3.2-1B-Instruct": False,
-        "Qwen2.5-7B-Instruct": False,
-        "Qwen2.5-0.5B-Instruct": False,
-        "sql_r16": True,  # made by the workflow from its row
-        "hub_llama313": False,
-        "hub_translate": True,
-    }
+    models = ["Llama-3.1-8B-Instruct", "Llama-3.2-1B-Instruct", "Qwen2.5-7B-Instruct", "Qwen2.5-0.5B-Instruct"]
+    assert told["unpinned"] == [*models, "hub_llama313"]
+    asked = sorted(name for names in told["licenses"].values() for name in names)
+    assert asked == sorted([*models, "sql_r16", "hub_llama313", "hub_translate"])
 
 
 @pytest.mark.parametrize("tier", ["mini", "cpu"])
 def test_what_is_shipped_or_has_a_hash_is_pinned(tier):
     loaded = load_tier(ROOT, tier)
-    assert all(item["is_pinned"] for item in preflight_settings(loaded, loaded.adapter_pool.names)["weights"])
+    assert preflight_settings(loaded, loaded.adapter_pool.names)["unpinned"] == []
 
 
 def test_adapters_of_chat_forms_find_answers_enough_of_either_target():

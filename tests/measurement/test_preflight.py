@@ -16,7 +16,8 @@ SETTINGS = {
     "preflight": {"min_gpu_memory_gib": 70, "min_free_disk_gib": 100, "accepted_licenses": ["MIT"]},
     "vllm_version": "0.32.0",
     "dtype": "bfloat16",
-    "weights": [{"name": "target", "license": "MIT", "is_pinned": True}],
+    "licenses": {"MIT": ["target"]},
+    "unpinned": [],
 }
 REPORT = GpuReport("580.65.06", (13, 0), (Gpu("one of 80 GB", 79.6),))
 SERVING = ServingEnvironment("0.32.0", None, "2.13.0", "13.0", sees_gpu=True, has_bfloat16=True)
@@ -66,21 +67,21 @@ def test_one_thing_wrong_with_a_machine_is_one_problem_of_its_kind(machine, kind
 @pytest.mark.parametrize(
     ("weights", "kind", "words"),
     [
-        ({"name": "x", "license": "MIT", "is_pinned": False}, "revision", "x stands at none"),
-        ({"name": "x", "license": "GPL-3.0", "is_pinned": True}, "license", "GPL-3.0 is not accepted (x)"),
-        ({"name": "x", "license": "NOASSERTION", "is_pinned": True}, "license", "none is stated for x"),
+        ({"unpinned": ["x"]}, "revision", "x stands at none"),
+        ({"licenses": {"MIT": ["target"], "GPL-3.0": ["x"]}}, "license", "GPL-3.0 is not accepted (x)"),
+        ({"licenses": {"NOASSERTION": ["x"]}}, "license", "none is stated for x"),
     ],
 )
 def test_one_thing_wrong_with_weights_is_one_problem_that_names_them(weights, kind, words):
-    (problem,) = find_problems({**SETTINGS, "weights": [*SETTINGS["weights"], weights]}, GOOD)
+    (problem,) = find_problems(SETTINGS | weights, GOOD)
     assert problem.startswith(f"{kind}: ")
     assert words in problem
 
 
 def test_everything_wrong_is_told_at_once():
-    weights = [{"name": name, "license": "GPL-3.0", "is_pinned": False} for name in "abcde"]
+    weights = {"licenses": {"GPL-3.0": list("abcde")}, "unpinned": list("abcde")}
     bare = Machine(Unknown("nvidia-smi is not installed"), Unknown("python is not there"), free_disk_gib=1.0)
-    kinds = _kinds({**SETTINGS, "weights": weights}, bare)
+    kinds = _kinds(SETTINGS | weights, bare)
     assert set(kinds) == set(CHECKS)
     assert kinds.count("revision") == 5
     assert kinds.count("license") == 1

@@ -5,26 +5,22 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from lora_spec.config.fields import Dtype, Flag, Text, Version
+from lora_spec.config.fields import Dtype, Text, Version
 from lora_spec.config.preflight import PreflightConfig
 from lora_spec.config.tier import Tier
 
 
-class Weights(TypedDict):
-    """A model or an adapter: under which licence it stands, and whether its bytes are fixed."""
-
-    name: Text
-    license: Text
-    is_pinned: Flag
-
-
 class PreflightSettings(TypedDict):
-    """All that the preflight is told."""
+    """All that the preflight is told; short, since it is a word of a command that is shown where the preflight fails.
+
+    ``licenses`` maps each licence to the models and adapters under it, ``unpinned`` names those without a revision.
+    """
 
     preflight: PreflightConfig
     vllm_version: Version
     dtype: Dtype
-    weights: list[Weights]
+    licenses: dict[Text, list[Text]]
+    unpinned: list[Text]
 
 
 def preflight_settings(tier: Tier, names: Collection[str]) -> dict[str, Any]:
@@ -34,17 +30,14 @@ def preflight_settings(tier: Tier, names: Collection[str]) -> dict[str, Any]:
     """
     models = [model for pair in tier.models.pairs for model in (pair.target, pair.drafter)]
     rows = [tier.adapter_pool.find(name) for name in names]
-    told = [(model, model.source) for model in models] + [(row, row) for row in rows]
+    licenses: dict[str, list[str]] = {}
+    for item in (*models, *rows):
+        licenses.setdefault(item.license, []).append(item.name)
+    sources = [(model.name, model.source) for model in models] + [(row.name, row) for row in rows]
     return {
         "preflight": None if tier.models.preflight is None else tier.models.preflight.to_dict(),
         "vllm_version": tier.models.engine.vllm_version,
         "dtype": tier.models.engine.dtype,
-        "weights": [
-            {
-                "name": item.name,
-                "license": item.license,
-                "is_pinned": getattr(source, "revision", "not from a hub") is not None,
-            }
-            for item, source in told
-        ],
+        "licenses": licenses,
+        "unpinned": [name for name, source in sources if getattr(source, "revision", "not from a hub") is None],
     }

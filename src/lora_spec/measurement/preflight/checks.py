@@ -68,24 +68,19 @@ def _vllm(settings: Settings, machine: Machine) -> list[str]:
 
 def _revisions(settings: Settings, _: Machine) -> list[str]:
     return [
-        f"{item['name']} stands at none (revision: null); give 40 hex digits in the config"
-        for item in settings["weights"]
-        if not item["is_pinned"]
+        f"{name} stands at none (revision: null); give 40 hex digits in the config" for name in settings["unpinned"]
     ]
 
 
 def _licenses(settings: Settings, _: Machine) -> list[str]:
     accepted = settings["preflight"]["accepted_licenses"]
-    names: dict[str, list[str]] = {}
-    for item in settings["weights"]:
-        if item["license"] not in accepted:
-            names.setdefault(item["license"], []).append(item["name"])
     return [
         f"none is stated for {_few(of)}; ask the owner for one, or leave it out"
         if text == UNSTATED
         else f"{text} is not accepted ({_few(of)}); read it and add it to accepted_licenses in models.yaml, or leave "
         "these out"
-        for text, of in names.items()
+        for text, of in settings["licenses"].items()
+        if text not in accepted
     ]
 
 
