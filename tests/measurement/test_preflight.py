@@ -55,7 +55,7 @@ def test_a_machine_that_will_do_has_no_problem():
         (replace(GOOD, serving=replace(SERVING, torch_cuda=None)), "vLLM", "was built for CPUs"),
         (replace(GOOD, serving=replace(SERVING, sees_gpu=False, has_bfloat16=False)), "vLLM", "sees no GPU"),
         (replace(GOOD, serving=replace(SERVING, has_bfloat16=False)), "vLLM", "bfloat16"),
-        (replace(GOOD, free_disk_gib=99.4), "disk", "99 GiB are free, 100 are needed"),
+        (replace(GOOD, free_disk_gib=99.4), "disk", "99 GiB are free at ., 100 are needed"),
     ],
 )
 def test_one_thing_wrong_with_a_machine_is_one_problem_of_its_kind(machine, kind, words):

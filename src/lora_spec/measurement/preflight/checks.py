@@ -5,6 +5,7 @@ from typing import Any
 
 from lora_spec.config.preflight import UNSTATED
 from lora_spec.measurement.preflight.machine import Machine, Unknown
+from lora_spec.printing import printable
 
 Settings = Mapping[str, Any]
 """As :class:`lora_spec.config.preflight_settings.PreflightSettings`."""
@@ -93,7 +94,8 @@ def _disk(settings: Settings, machine: Machine) -> list[str]:
     needed = settings["preflight"]["min_free_disk_gib"]
     if machine.free_disk_gib >= needed:
         return []
-    return [f"{machine.free_disk_gib:.0f} GiB are free, {needed} are needed; make room or use another file system"]
+    free = f"{machine.free_disk_gib:.0f} GiB are free at {printable(machine.folder, 400)}"
+    return [f"{free}, {needed} are needed; make room or use another file system"]
 
 
 CHECKS: dict[str, Callable[[Settings, Machine], list[str]]] = {

@@ -27,6 +27,7 @@ class Machine:
     gpus: GpuReport | Unknown
     serving: ServingEnvironment | Unknown
     free_disk_gib: float
+    folder: str = "."
 
 
 def look_around(serving_python: Path, folder: Path) -> Machine:
@@ -35,6 +36,7 @@ def look_around(serving_python: Path, folder: Path) -> Machine:
         gpus=_or_unknown(read_gpus),
         serving=_or_unknown(lambda: ask_serving(serving_python)),
         free_disk_gib=shutil.disk_usage(folder).free / 2**30,
+        folder=str(folder.resolve()),
     )
 
 
