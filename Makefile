@@ -92,7 +92,7 @@ cpu: env ## the study at small scale, resumable (about 10 hours)
 
 # Models of a hub are fetched by a rule that stays on this machine.
 slurm: env-analysis ## the study of TIER on a Slurm cluster, resumable: read docs/cluster.md first
-	@env --unset=HF_HUB_OFFLINE .venv/bin/snakemake --workflow-profile profiles/slurm --config tier=$(TIER) measurements=fresh
+	@env --unset=HF_HUB_OFFLINE tools/alone.sh .venv/bin/snakemake --workflow-profile profiles/slurm --config tier=$(TIER) measurements=fresh
 
 plan-paper: env-analysis ## what the paper tier takes on a cluster: rules, jobs, GPU hours, disk; runs nothing (20 seconds)
 	@.venv/bin/python scripts/plan_campaign.py --tier paper --profile profiles/slurm

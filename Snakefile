@@ -14,6 +14,7 @@ container: "docker://python:3.11-slim-bookworm"
 
 
 include: "rules/common.smk"
+include: "rules/hub_helpers.smk"
 include: "rules/models.smk"
 include: "rules/hub.smk"
 include: "rules/adapters.smk"

@@ -9,7 +9,6 @@ from lora_spec.config import load_tier
 from lora_spec.config.distillation import TRAJECTORIES
 from lora_spec.config.adapter_families import families_of
 from lora_spec.config.effect_settings import effect_settings
-from lora_spec.config.preflight_settings import preflight_settings
 from lora_spec.config.seed_groups import recipe_groups, seed_noise_settings
 from lora_spec.errors import ConfigError
 from lora_spec.provenance import code_digest
@@ -110,12 +109,6 @@ DERIVED = tuple(
     row.name for row in TIER.adapter_pool.adapters if hasattr(row, "parent")
 )
 TRAINED = tuple(name for name in TIER.adapter_pool.names if name not in DERIVED)
-# What one takes of the disk: of rank 64 on all modules of an 8B model 335 MB, of the small tiers' models 4 MB.
-LARGEST_ADAPTER_MB = 400
-ADAPTER_MB = (
-    LARGEST_ADAPTER_MB if TIER.models.primary.target.source.kind == "hub" else 5
-)
-PREFLIGHT = f"results/{RUN}/preflight.json"
 
 
 def analysis_python():
@@ -177,85 +170,6 @@ def row_of(wildcards):
     return as_json(TIER.adapter_pool.find(wildcards.adapter))
 
 
-def asked_of_machine():
-    """Return what the preflight is told."""
-    return preflight_settings(TIER, ADAPTERS)
-
-
-def is_preflight_old():
-    """Return whether a preflight passed that asked something else than it would now."""
-    if not (ROOT / PREFLIGHT).exists():
-        return False
-    passed = json.loads((ROOT / PREFLIGHT).read_text())["payload"]
-    asked = json.loads(as_json(asked_of_machine()))
-    return (passed["settings"], passed["code"]) != (asked, code("preflight"))
-
-
-def cleared(wildcards):
-    """Return the passed preflight where the tier asks for one: rules wait for it, and never run again because of it.
-
-    An old one must be repeated by itself: beside it, Snakemake would pass over what else has changed in rules that wait
-    for it (github.com/snakemake/snakemake/issues/4166), and end as if all were done.
-    """
-    if TIER.models.preflight is None:
-        return []
-    if is_preflight_old():
-        raise WorkflowError(
-            f"{PREFLIGHT} passed, but asked something else than configs and code do now; repeat it by itself: the same "
-            "command with -- preflight at its end, then without"
-        )
-    return ancient(PREFLIGHT)
-
-
-def hub_dir(source):
-    """Return the folder of what comes from the hub."""
-    return f"resources/hub/{source.repo}"
-
-
-def hub_sources():
-    """Return repository to source, of models and adapters that come from the hub."""
-    models = [
-        model for pair in TIER.models.pairs for model in (pair.target, pair.drafter)
-    ]
-    sources = [model.source for model in models if model.source.kind == "hub"]
-    sources += [row for row in TIER.adapter_pool.adapters if row.source == "hub"]
-    found = {source.repo: source for source in sources}
-    if torn := sorted(s.repo for s in sources if s.revision != found[s.repo].revision):
-        raise WorkflowError(
-            f"{torn[0]}: stands at two revisions in the configs, and its folder below resources/hub holds one; keep one"
-        )
-    return found
-
-
-def hub_source_of(wildcards):
-    """Return repository and revision of what lies below resources/hub, as JSON."""
-    source = hub_sources()[f"{wildcards.owner}/{wildcards.repo}"]
-    return chosen(source, "repo", "revision")
-
-
-def hub_size_of(wildcards):
-    """Return how much of the disk it takes, MB."""
-    source = hub_sources()[f"{wildcards.owner}/{wildcards.repo}"]
-    return getattr(source, "size_mb", LARGEST_ADAPTER_MB)
-
-
-def size_mb(model):
-    """Return the size of a model from the hub, MB."""
-    return model.source.size_mb
-
-
-def target_dir(run=RUN):
-    """Return the folder of the served model: from the hub, or built by a run."""
-    source = TIER.models.primary.target.source
-    return hub_dir(source) if source.kind == "hub" else f"results/{run}/models/target"
-
-
-def drafter_dir(run=RUN):
-    """Return the folder of its drafter: from the hub with its vocabulary padded, or put together by a run."""
-    is_padded = TIER.models.primary.drafter.source.kind == "hub"
-    return f"results/{run}/models/{'padded_drafter' if is_padded else 'drafter'}"
-
-
 def adapter_dir(name):
     """Return the folder of an adapter: shipped in the repository, from the hub, or made by this run."""
     row = TIER.adapter_pool.find(name)
@@ -267,6 +181,12 @@ def adapter_dir(name):
 def adapter_dir_of(wildcards):
     """Return the folder of the adapter of a job."""
     return adapter_dir(wildcards.adapter)
+
+
+def trajectory_settings(pair):
+    """Return which prompts a target answers and how, as JSON; null where nothing asks for its answers."""
+    recipe = pair.trajectories
+    return as_json(None) if recipe is None else chosen(recipe, *TRAJECTORIES)
 
 
 def trajectories(pair=TIER.models.primary, folder=""):

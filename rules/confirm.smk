@@ -54,7 +54,7 @@ use rule generate_trajectories as generate_confirm_trajectories with:
     params:
         python=SERVING_PYTHON,
         code=code("generate_trajectories"),
-        settings=as_json(CONFIRM.trajectories),
+        settings=trajectory_settings(CONFIRM),
         engine=as_json(TIER.models.engine),
         shards="resources/confirm_trajectories/{run}",
     message:

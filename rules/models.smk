@@ -73,7 +73,7 @@ rule generate_trajectories:
     params:
         python=SERVING_PYTHON,
         code=code("generate_trajectories"),
-        settings=as_json(TIER.models.primary.trajectories),
+        settings=trajectory_settings(TIER.models.primary),
         engine=as_json(TIER.models.engine),
         shards="resources/trajectories/{run}",
     message:

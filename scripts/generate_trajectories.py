@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lora_spec.cli.output import tell
 from lora_spec.cli.script import add_json_flag, existing_folder, run_script
-from lora_spec.config.distillation import DistillationConfig, TrajectoriesConfig
+from lora_spec.config.distillation import TrajectoriesConfig
 from lora_spec.config.models import EngineConfig
 from lora_spec.engines import open_engine
 from lora_spec.engines.options import offline_options
@@ -27,8 +27,8 @@ parser.add_argument("--target", type=existing_folder, required=True, help="model
 add_json_flag(
     parser,
     "--settings",
-    DistillationConfig | TrajectoriesConfig,
-    help="the drafter's training block, or own_answers of the pair, JSON",
+    TrajectoriesConfig,
+    help="which prompts are answered, from the drafter's training block or own_answers, JSON",
 )
 add_json_flag(parser, "--engine", EngineConfig, help="engine block of models.yaml, JSON")
 parser.add_argument("--shards", type=Path, required=True, help="folder where shards survive an interrupted run")

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lora_spec.cli.policy import named_adapter
+from lora_spec.cli.policy import by_name, named_adapter
 from lora_spec.cli.policy_folder import FleetInputs, write_policy_folder
 from lora_spec.cli.script import add_json_flag, run_script
 from lora_spec.config.gate import GateConfig
@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> None:
         gate=args.gate,
         target=args.target,
         drafter=args.drafter,
-        adapter_paths=dict(args.adapters),
+        adapter_paths=by_name(args.adapters),
         provenance=collect_provenance(config=args.gate, seed=args.gate["seed"]),
         summaries=by_adapter(measured, lambda item: item["adapter"], what="measured adapters"),
         step_cost=args.step_cost and read_step_cost_result(args.step_cost, tier=args.tier),

@@ -14,7 +14,7 @@ if ! flock --nonblock 9 && is_holder_alive; then
   exit 75
 fi
 jobs=$(leftover_jobs || true)
-[ -z "$jobs" ] || echo "a killed run left jobs behind (processes $jobs); waiting until they end, or end them" >&2
+[ -z "$jobs" ] || echo "a killed run left jobs behind (processes $jobs); waiting until they end, or end them (on Slurm with scancel)" >&2
 while [ -n "$(leftover_jobs || true)" ]; do sleep 1; done
 flock 9
 echo $$ >.running

@@ -105,10 +105,17 @@ build() {
   exec 9>&-
 }
 
+# An environment that conda manages has no stamp; its owner keeps it in step with the lock.
+is_of_conda() { case $1 in analysis) [ -d .venv/conda-meta ] ;; *) [ -d .venv-serving/conda-meta ] ;; esac; }
+
 [ $# -gt 0 ] || refuse "name the environments to build: analysis, serving-cpu or serving-gpu"
-python=$(find_python)
-check_machine
+python=
 for name in "$@"; do
+  if is_of_conda "$name"; then continue; fi
+  if [ -z "$python" ]; then
+    python=$(find_python)
+    check_machine
+  fi
   case $name in
     analysis) venv=.venv && build analysis "a minute" envs/analysis.lock ;;
     serving-cpu) venv=.venv-serving && check_compiler && build serving-cpu "two minutes" envs/serving-cpu.lock envs/torch-cpu.lock ;;

@@ -269,6 +269,16 @@ def test_an_adapters_path_that_no_file_can_have_is_named(policy, inputs):
     assert "xxx: File name too long" in err
 
 
+def test_profiles_of_adapters_that_left_the_fleet_go_and_other_files_stay(policy, inputs):
+    assert policy()[0] == 0
+    (inputs / "out/profiles/notes.txt").write_text("mine")
+    assert policy(verdicts=("verdicts/good.json",))[0] == 0
+    assert sorted(path.name for path in (inputs / "out/profiles").iterdir()) == [
+        "good.speculation_profile.json",
+        "notes.txt",
+    ]
+
+
 @pytest.mark.parametrize("name", ["policy.json", "pools.json"])
 def test_an_input_is_never_replaced(policy, inputs, name):
     (inputs / "out").mkdir()
@@ -291,7 +301,7 @@ def test_a_policy_is_not_put_among_the_verdicts_where_the_next_run_would_read_it
 def test_two_paths_for_one_adapter_are_refused(policy):
     code, _, err = policy("--adapter", "good=a", "--adapter", "good=b")
     assert code == 2
-    assert "--adapter good: two paths" in err
+    assert "adapter good: two paths" in err
 
 
 def test_traffic_that_would_change_nothing_is_refused(policy, inputs):

@@ -7,7 +7,7 @@ import pytest
 
 from lora_spec.config import load_tier
 from lora_spec.config.preflight import PreflightConfig
-from lora_spec.config.preflight_settings import PreflightSettings, preflight_settings
+from lora_spec.config.preflight_settings import PreflightSettings, is_covered, preflight_settings
 from lora_spec.typed import check_type
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +27,15 @@ def test_the_preflight_is_told_of_both_pairs_and_of_the_named_adapters_alone():
     assert told["unpinned"] == [*models, "hub_llama313"]
     asked = sorted(name for names in told["licenses"].values() for name in names)
     assert asked == sorted([*models, "sql_r16", "hub_llama313", "hub_translate"])
+
+
+def test_a_preflight_for_all_adapters_covers_some_of_them_and_not_the_other_way_round():
+    some, more = (preflight_settings(PAPER, names) for names in (("sql_r16",), ("sql_r16", "hub_llama313")))
+    assert is_covered(some, more)
+    assert is_covered(more, more)
+    assert not is_covered(more, some)
+    assert not is_covered(some, more | {"vllm_version": "0.33.0"})
+    assert not is_covered(some, more | {"preflight": {**more["preflight"], "min_free_disk_gib": 1}})
 
 
 @pytest.mark.parametrize("tier", ["mini", "cpu"])

@@ -251,23 +251,48 @@ def test_merged_weights_of_something_else_are_never_taken_for_these(other):
     assert merged(**other)["command"][2] != merged()["command"][2]
 
 
-def test_a_merge_that_was_stopped_leaves_nothing_that_would_be_served(tmp_path):
+@pytest.fixture
+def merge(tmp_path):
+    """Return a function that runs the merge of a hot adapter beside stand-ins for PEFT and transformers."""
     _, plan = _plan([made("hot", (0, 0), action="red", drafter="adapt")], merged_dir=str(tmp_path / "merged"))
-    stubs = {
-        "peft": "class PeftModel:\n    @staticmethod\n    def from_pretrained(model, adapter): return model\n",
-        "transformers": (
-            "import os\nclass Model:\n    def merge_and_unload(self): return self\n"
-            "    def save_pretrained(self, path): os.makedirs(path)\n"
-            "class AutoModelForCausalLM:\n    @staticmethod\n    def from_pretrained(path, dtype): return Model()\n"
-            "class AutoTokenizer:\n    @staticmethod\n    def from_pretrained(path): raise SystemExit('stopped')\n"
-        ),
-    }
-    for name, text in stubs.items():
-        (tmp_path / f"{name}.py").write_text(text)
     _, *words = plan["pools"][-1]["prepare"]
-    done = subprocess.run([sys.executable, *words], env={"PYTHONPATH": str(tmp_path)}, capture_output=True, check=False)
+
+    def run(*, tokenizer):
+        stubs = {
+            "peft": "class PeftModel:\n    @staticmethod\n    def from_pretrained(model, adapter): return model\n",
+            "transformers": (
+                "import os\nclass Model:\n    def merge_and_unload(self): return self\n"
+                "    def save_pretrained(self, path): os.makedirs(path, exist_ok=True)\n"
+                "class AutoModelForCausalLM:\n    @staticmethod\n    def from_pretrained(path, dtype): return Model()\n"
+                f"class AutoTokenizer:\n    @staticmethod\n    def from_pretrained(path): {tokenizer}\n"
+            ),
+        }
+        for name, text in stubs.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        env = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "OUTPUT": words[-1]}
+        done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False)
+        return done, sorted(path.name for path in (tmp_path / "merged").iterdir())
+
+    return run
+
+
+def test_a_merge_that_was_stopped_leaves_nothing_that_would_be_served(merge):
+    done, left = merge(tokenizer="raise SystemExit('stopped')")
     assert done.returncode == 1, done.stderr
-    assert list((tmp_path / "merged").iterdir()) == []
+    assert left == []
+
+
+def test_a_merge_is_done_once_and_the_second_takes_what_is_there(merge):
+    done, (name,) = merge(tokenizer="return Model()")
+    assert done.returncode == 0, done.stderr
+    again, left = merge(tokenizer="raise SystemExit('merged again')")
+    assert (again.returncode, again.stderr, left) == (0, "", [name])
+
+
+def test_of_two_merges_at_once_the_slower_takes_what_the_faster_made(merge):
+    faster = "os.makedirs(os.environ['OUTPUT'] + '/weights'); return Model()"
+    done, left = merge(tokenizer=faster)
+    assert (done.returncode, done.stderr, len(left)) == (0, "", 1)
 
 
 def test_stars_in_the_words_that_start_an_engine_are_no_file_names(fake_vllm):

@@ -10,9 +10,9 @@ SCRIPT = Path(__file__).parents[2] / "profiles/generic/status.sh"
 
 @pytest.fixture
 def status(tmp_path):
-    def ask(answer, code=0):
+    def ask(answer, code=0, warning=""):
         squeue = tmp_path / "squeue"
-        squeue.write_text(f"#!/bin/sh\necho '{answer}' {'>&2' if code else ''}\nexit {code}\n")
+        squeue.write_text(f"#!/bin/sh\necho '{warning}' >&2\necho '{answer}' {'>&2' if code else ''}\nexit {code}\n")
         squeue.chmod(0o755)
         how = {"env": {"PATH": f"{tmp_path}:/usr/bin:/bin"}, "capture_output": True, "text": True, "check": True}
         return subprocess.run(["sh", SCRIPT, "7"], **how).stdout.strip()
@@ -28,6 +28,11 @@ def test_what_is_not_over_runs(status, state):
 def test_what_is_over_has_succeeded_or_failed(status):
     assert status("COMPLETED") == "success"
     assert {status(state) for state in ("FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL")} == {"failed"}
+
+
+def test_a_warning_beside_the_state_is_no_state(status):
+    assert status("COMPLETED", warning="squeue: warning: slow") == "success"
+    assert status("FAILED", warning="squeue: warning: slow") == "failed"
 
 
 def test_a_job_that_slurm_has_forgotten_has_failed(status):

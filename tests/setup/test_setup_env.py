@@ -47,6 +47,14 @@ def test_a_second_run_does_nothing(machine):
     assert (again.returncode, again.stderr, machine.take_calls()) == (0, "", [])
 
 
+def test_an_environment_of_conda_is_left_alone_and_needs_no_python_of_ours(machine):
+    (machine.root / ".venv/conda-meta").mkdir(parents=True)
+    (machine.bin / "python3.11").unlink()
+    done = machine.set_up("analysis")
+    assert (done.returncode, done.stderr, machine.take_calls()) == (0, "", [])
+    assert (machine.root / ".venv/conda-meta").is_dir()
+
+
 def test_an_interrupted_environment_is_built_anew(machine):
     failed = machine.set_up("analysis", FAIL_ON="analysis.lock", FAIL_WITH="connection reset")
     assert failed.returncode == 1

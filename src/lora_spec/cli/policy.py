@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +141,7 @@ def _summaries(path: Path | None) -> dict[str, Mapping[str, Any]]:
 
 def _adapter_paths(args: argparse.Namespace, verdicts: "Sequence[FleetVerdict]") -> dict[str, str]:
     """Return where each adapter of the fleet lies: as named, else below the folder of all."""
-    named = _by_name(args.adapter)
+    named = by_name(map(named_adapter, args.adapter))
     if strangers := sorted(set(named) - {verdict.name for verdict in verdicts}):
         raise ConfigError(f"--adapter {printable(strangers[0])}: no verdict on this adapter; diagnose it first")
     paths = {}
@@ -171,11 +171,12 @@ def _check_there(folder: Path | None, names: Sequence[str]) -> None:
         )
 
 
-def _by_name(words: Sequence[str]) -> dict[str, str]:
+def by_name(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return path by name; a name with two paths is refused."""
     paths: dict[str, str] = {}
-    for name, path in map(named_adapter, words):
+    for name, path in named:
         if paths.setdefault(name, path) != path:
-            raise ConfigError(f"--adapter {printable(name)}: two paths for one adapter; give the one that servers find")
+            raise ConfigError(f"adapter {printable(name)}: two paths for one adapter; give the one that servers find")
     return paths
 
 
@@ -183,7 +184,7 @@ def named_adapter(word: str) -> tuple[str, str]:
     """Return name and path; a name may hold = where its path holds none, so the last one parts them."""
     name, sign, path = word.rpartition("=")
     if not (sign and name and path):
-        raise ConfigError(f"--adapter {printable(word)!r}: write NAME=PATH")
+        raise ConfigError(f"adapter {printable(word)!r}: write NAME=PATH")
     return name, path
 
 

@@ -31,6 +31,7 @@ from lora_spec.typed import AdapterName, check_type
 POLICY, POOLS, SCRIPT, PAGE, PROFILES = "policy.json", "pools.json", "pools.sh", "fleet.html", "profiles"
 FILES = (POLICY, POOLS, SCRIPT, PAGE, PROFILES)
 _DEFAULT_LORA_RANK = 16
+_PROFILE_SUFFIX = ".speculation_profile.json"
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,9 @@ def write_policy_folder(inputs: FleetInputs, folder: Path) -> dict[str, Any]:
     }
     with _alone_in(folder):
         write_all_atomically(files)
+        # Profiles of adapters that have left the fleet would stay for ever.
+        for stale in set((folder / PROFILES).glob(f"*{_PROFILE_SUFFIX}")) - set(files):
+            stale.unlink()
     return plan
 
 
@@ -128,7 +132,7 @@ def profile_path(folder: Path, name: str) -> Path:
         check_type(AdapterName, name, "name")
     except LoraSpecError:
         name = "adapter-" + hashlib.sha256(name.encode()).hexdigest()[:16]
-    return folder / PROFILES / f"{name}.speculation_profile.json"
+    return folder / PROFILES / f"{name}{_PROFILE_SUFFIX}"
 
 
 def _for_one_engine(

@@ -1,6 +1,6 @@
 """What the preflight of a tier asks, as plain data: thresholds, the engine, and all weights fetched or made."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -21,6 +21,16 @@ class PreflightSettings(TypedDict):
     dtype: Dtype
     licenses: dict[Text, list[Text]]
     unpinned: list[Text]
+
+
+def is_covered(asked: Mapping[str, Any], passed: Mapping[str, Any]) -> bool:
+    """Return whether a preflight that passed has asked all that is asked now: these weights or more, else the same."""
+    licenses = passed["licenses"]
+    return (
+        all(asked[key] == passed[key] for key in ("preflight", "vllm_version", "dtype"))
+        and set(asked["unpinned"]) <= set(passed["unpinned"])
+        and all(set(names) <= set(licenses.get(text, ())) for text, names in asked["licenses"].items())
+    )
 
 
 def preflight_settings(tier: Tier, names: Collection[str]) -> dict[str, Any]:

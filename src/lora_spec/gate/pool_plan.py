@@ -13,7 +13,7 @@ from lora_spec.records import Interval
 
 # Counters by adapter live in the engine's process; in such a folder the server finds them and shows them on /metrics.
 _SHARED_METRICS = [
-    "  : ${PROMETHEUS_MULTIPROC_DIR:=$(mktemp -d)}",
+    '  [ -n "${PROMETHEUS_MULTIPROC_DIR-}" ] || PROMETHEUS_MULTIPROC_DIR=$(mktemp -d)',
     "  export PROMETHEUS_MULTIPROC_DIR",
 ]
 ONE_ENGINE, NO_DRAFTER = "one-engine", "no-drafter"

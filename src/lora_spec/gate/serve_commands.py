@@ -27,13 +27,19 @@ import os, sys, tempfile
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 target, adapter, output = sys.argv[1:]
+if os.path.exists(output):
+    sys.exit()
 os.makedirs(os.path.dirname(output) or ".", exist_ok=True)
 model = AutoModelForCausalLM.from_pretrained(target, dtype="auto")
 model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
 with tempfile.TemporaryDirectory(dir=os.path.dirname(output) or ".", prefix=".merging-") as part:
     model.save_pretrained(os.path.join(part, "model"))
     AutoTokenizer.from_pretrained(target).save_pretrained(os.path.join(part, "model"))
-    os.rename(os.path.join(part, "model"), output)
+    try:
+        os.rename(os.path.join(part, "model"), output)
+    except OSError:
+        if not os.path.exists(output):  # else another engine of the pool was first
+            raise
 """
 
 

@@ -18,7 +18,7 @@ def fetch_hub_model(repo: str, revision: str | None, out_dir: Path) -> Path:
         The revision is null (unpinned), or the hub does not give it.
     """
     if revision is None:
-        raise TrainingInputError(f"{repo}: no immutable revision (revision: null); give 40 hex digits in models.yaml")
+        raise TrainingInputError(f"{repo}: no immutable revision (revision: null); give 40 hex digits in its config")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

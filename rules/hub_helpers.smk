@@ -1,0 +1,93 @@
+"""Helpers of what comes from a model hub, where models lie, and the preflight that downloads and long jobs wait for."""
+
+from lora_spec.config.preflight_settings import is_covered, preflight_settings
+
+# What one takes of the disk: of rank 64 on all modules of an 8B model 335 MB, of the small tiers' models 4 MB.
+LARGEST_ADAPTER_MB = 400
+ADAPTER_MB = (
+    LARGEST_ADAPTER_MB if TIER.models.primary.target.source.kind == "hub" else 5
+)
+PREFLIGHT = f"results/{RUN}/preflight.json"
+
+
+def asked_of_machine():
+    """Return what the preflight is told."""
+    return preflight_settings(TIER, ADAPTERS)
+
+
+def is_preflight_old():
+    """Return whether a preflight passed that has not asked all that it would now."""
+    if not (ROOT / PREFLIGHT).exists():
+        return False
+    passed = json.loads((ROOT / PREFLIGHT).read_text())["payload"]
+    asked = json.loads(as_json(asked_of_machine()))
+    return passed["code"] != code("preflight") or not is_covered(
+        asked, passed["settings"]
+    )
+
+
+def cleared(wildcards):
+    """Return the passed preflight where the tier asks for one: rules wait for it, and never run again because of it.
+
+    An old one must be repeated by itself: beside it, Snakemake would pass over what else has changed in rules that wait
+    for it (github.com/snakemake/snakemake/issues/4166), and end as if all were done.
+    """
+    if TIER.models.preflight is None:
+        return []
+    if is_preflight_old():
+        raise WorkflowError(
+            f"{PREFLIGHT} passed, but configs and code ask for something else now; repeat it by itself, with your profile: "
+            f".venv/bin/snakemake --workflow-profile profiles/slurm --config tier={TIER.name} measurements=fresh -- preflight"
+        )
+    return ancient(PREFLIGHT)
+
+
+def hub_dir(source):
+    """Return the folder of what comes from the hub."""
+    return f"resources/hub/{source.repo}"
+
+
+def hub_sources():
+    """Return repository to source, of models and adapters that come from the hub."""
+    models = [
+        model for pair in TIER.models.pairs for model in (pair.target, pair.drafter)
+    ]
+    sources = [model.source for model in models if model.source.kind == "hub"]
+    sources += [row for row in TIER.adapter_pool.adapters if row.source == "hub"]
+    found = {source.repo: source for source in sources}
+    if torn := sorted(s.repo for s in sources if s.revision != found[s.repo].revision):
+        raise WorkflowError(
+            f"{torn[0]}: stands at two revisions in the configs, and its folder below resources/hub holds one; keep one"
+        )
+    return found
+
+
+def hub_source_of(wildcards):
+    """Return repository and revision of what lies below resources/hub, as JSON."""
+    source = hub_sources()[f"{wildcards.owner}/{wildcards.repo}"]
+    return chosen(source, "repo", "revision")
+
+
+def hub_size_of(wildcards):
+    """Return how much of the disk it takes, MB."""
+    source = hub_sources()[f"{wildcards.owner}/{wildcards.repo}"]
+    return getattr(source, "size_mb", LARGEST_ADAPTER_MB)
+
+
+def size_mb(model):
+    """Return the size of a model from the hub, MB."""
+    return model.source.size_mb
+
+
+def target_dir(run=RUN):
+    """Return the folder of the served model: from the hub, or built by a run."""
+    source = TIER.models.primary.target.source
+    return hub_dir(source) if source.kind == "hub" else f"results/{run}/models/target"
+
+
+def drafter_dir(run=RUN):
+    """Return the folder of its drafter: from the hub with its vocabulary padded, or put together by a run."""
+    is_padded = TIER.models.primary.drafter.source.kind == "hub"
+    return f"results/{run}/models/{'padded_drafter' if is_padded else 'drafter'}"
+
+
