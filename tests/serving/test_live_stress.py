@@ -95,11 +95,17 @@ def test_a_finished_run_is_not_run_again(done, pair, adapters, prompts, state_di
 def test_the_record_is_read_as_it_was_written(done, tmp_path):
     payload = {
         "setup": "tiny",
-        "engine": {},
+        "engine": {"max_num_seqs": 4, "max_num_batched_tokens": 64, "num_speculative_tokens": 3},
         "adapters": [
             {"name": name, "domain": "d", "action": "red", "lora_rank": 4, "adapter_sha256": "0"} for name in ADAPTERS
         ],
-        "traffic": {"duration_s": 3.0, "warmup_s": 0.5, "drain_s": 30.0, "output_tokens": 12, "service_level": {}},
+        "traffic": {
+            "duration_s": 3.0,
+            "warmup_s": 0.5,
+            "drain_s": 30.0,
+            "output_tokens": 12,
+            "service_level": {"max_ttft_ms": 1000.0, "max_tpot_ms": 100.0},
+        },
         "slots": {"limited": 1},
     }
     write_live(tmp_path / "live.parquet", done, payload=payload, tier="tiny", provenance={})
