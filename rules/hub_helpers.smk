@@ -89,5 +89,3 @@ def drafter_dir(run=RUN):
     """Return the folder of its drafter: from the hub with its vocabulary padded, or put together by a run."""
     is_padded = TIER.models.primary.drafter.source.kind == "hub"
     return f"results/{run}/models/{'padded_drafter' if is_padded else 'drafter'}"
-
-
