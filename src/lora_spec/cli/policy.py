@@ -208,8 +208,6 @@ def _flags(args: argparse.Namespace) -> dict[str, Any]:
 
 def describe(plan: Mapping[str, Any], folder: Path) -> str:
     """Return the plan as a few lines for people."""
-    from lora_spec.gate.pool_plan import NO_DRAFTER
-
     lines = [f"{printable(folder, 400)}: policy.json, pools.json, pools.sh, profiles and fleet.html"]
     for pool in plan["pools"]:
         depth = f"K={pool['num_speculative_tokens']}" if pool["num_speculative_tokens"] else "no drafter"
@@ -219,5 +217,8 @@ def describe(plan: Mapping[str, Any], folder: Path) -> str:
     depths = "depths that suit the mix" if is_for_mix else "every adapter at its own depth"
     lines.append(f"  {plan['one_engine']['name']}: {depths}, {off} of them off at batch {plan['batch_size']}")
     if gain := plan["drafting_gain"]:
-        lines.append(f"  {gain['told']}" + ("" if gain["is_drafter_worth_it"] else f": start {NO_DRAFTER} instead"))
+        lines.append(
+            f"  {gain['told']}"
+            + ("" if gain["is_drafter_worth_it"] else f": start {plan['no_drafter']['name']} instead")
+        )
     return "\n".join(lines)
