@@ -47,11 +47,6 @@ def confirm_answers_of(wildcards):
     return trajectories(CONFIRM, "confirm/") if needed else []
 
 
-IS_PADDED = CONFIRM.drafter.source.kind == "hub"
-
-
 def confirm_drafter():
-    """Return the second drafter's folder: one from the hub with its vocabulary padded, or one put together here."""
-    return (
-        f"results/{RUN}/confirm/models/{'padded_drafter' if IS_PADDED else 'drafter'}"
-    )
+    """Return the second drafter's folder."""
+    return drafter_dir(pair=CONFIRM, folder="confirm/")

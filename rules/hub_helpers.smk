@@ -85,7 +85,9 @@ def target_dir(run=RUN):
     return hub_dir(source) if source.kind == "hub" else f"results/{run}/models/target"
 
 
-def drafter_dir(run=RUN):
-    """Return the folder of its drafter: from the hub with its vocabulary padded, or put together by a run."""
-    is_padded = TIER.models.primary.drafter.source.kind == "hub"
-    return f"results/{run}/models/{'padded_drafter' if is_padded else 'drafter'}"
+def drafter_dir(run=RUN, pair=TIER.models.primary, folder=""):
+    """Return the folder of a pair's drafter: from the hub with its vocabulary padded, or put together by a run."""
+    is_padded = pair.drafter.source.kind == "hub"
+    return (
+        f"results/{run}/{folder}models/{'padded_drafter' if is_padded else 'drafter'}"
+    )
