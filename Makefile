@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 # An interpreter of version 3.11, where python3.11 is not on the path.
 PYTHON ?=
 TIER ?= mini
-# serving-gpu on a machine with NVIDIA GPUs.
-SERVING ?= serving-cpu
+# serving-gpu on a machine with NVIDIA GPUs, once; then it stays until serving-cpu is asked for.
+SERVING ?= serving
 MEASUREMENTS ?= fresh
 RUN = $(TIER)$(if $(filter shipped,$(MEASUREMENTS)),-shipped)
 CORES ?= 2

@@ -1,7 +1,9 @@
 """Soak a real server: mixed traffic, policies and adapters that change, broken files and hang-ups, for an hour.
 
-Writes one JSON result, anew after every round, and one line per round to stderr. Exit code 0 where nothing failed,
-nothing leaked and memory stayed flat, 1 where not. It takes the machine's lock. Needs the serving environment.
+First the server is brought to its working set (every adapter, steps of all sizes, the whole key-value cache); memory is
+judged from then on. Writes one JSON result, anew after every round, and one line per round to stderr. Exit code 0 where
+nothing failed, nothing leaked and memory stayed flat, 1 where not. It takes the machine's lock. Needs the serving
+environment.
 """
 
 import argparse
@@ -26,6 +28,7 @@ def main(args: argparse.Namespace) -> None:
         folders,
         duration_s=args.duration_s,
         round_s=args.round_s,
+        settle_s=args.settle_s,
         max_slope_mib_per_hour=args.max_slope_mib_per_hour,
         output=output,
     )
@@ -43,6 +46,7 @@ parser.add_argument("--drafter", type=existing_folder, required=True, help="mode
 parser.add_argument("--adapters", type=named_path, nargs="+", required=True, help="NAME=FOLDER of rows of the pool")
 parser.add_argument("--duration-s", type=positive_number, default=3600.0, help="length, s (default: %(default)s)")
 parser.add_argument("--round-s", type=positive_number, default=30.0, help="length of a round, s (default: %(default)s)")
+parser.add_argument("--settle-s", type=positive_number, default=900.0, help="settling, s (default: %(default)s)")
 parser.add_argument(
     "--max-slope-mib-per-hour",
     type=positive_number,

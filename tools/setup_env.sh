@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds the pinned environments that are named: analysis (.venv), and serving-cpu or serving-gpu (.venv-serving).
+# The name serving is the one of both that was chosen here before, at first serving-cpu.
 #
 # Safe to interrupt and to repeat: a stamp, written last, holds what the environment was built from. An environment
 # without that stamp is built anew; one with it is left alone. What pip says goes to logs/setup/.
@@ -97,6 +98,7 @@ build() {
     rm -rf "$venv"
     : >"$log"
     "$python" -m venv "$venv" >>"$log" 2>&1 || fail "creating $venv"
+    echo "$name" >"$venv/.built-as"
     [ $# -eq 1 ] || install_torch
     install_packages "$1" "$minutes"
     echo "$want" >"$venv/.packages-stamp"
@@ -108,7 +110,7 @@ build() {
 # An environment that conda manages has no stamp; its owner keeps it in step with the lock.
 is_of_conda() { case $1 in analysis) [ -d .venv/conda-meta ] ;; *) [ -d .venv-serving/conda-meta ] ;; esac; }
 
-[ $# -gt 0 ] || refuse "name the environments to build: analysis, serving-cpu or serving-gpu"
+[ $# -gt 0 ] || refuse "name the environments to build: analysis, serving, serving-cpu or serving-gpu"
 python=
 for name in "$@"; do
   if is_of_conda "$name"; then continue; fi
@@ -116,10 +118,11 @@ for name in "$@"; do
     python=$(find_python)
     check_machine
   fi
+  [ "$name" != serving ] || name=$(cat .venv-serving/.built-as 2>/dev/null || echo serving-cpu)
   case $name in
     analysis) venv=.venv && build analysis "a minute" envs/analysis.lock ;;
     serving-cpu) venv=.venv-serving && check_compiler && build serving-cpu "two minutes" envs/serving-cpu.lock envs/torch-cpu.lock ;;
     serving-gpu) venv=.venv-serving && check_compiler && build serving-gpu "ten minutes" envs/serving-gpu.lock ;;
-    *) refuse "no environment '$name'; choose analysis, serving-cpu or serving-gpu" ;;
+    *) refuse "no environment '$name'; choose analysis, serving, serving-cpu or serving-gpu" ;;
   esac
 done

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
+from lora_spec.records import AcceptanceEstimate, Interval
+from lora_spec.step_time_cell import StepTimeCell
 
 DEPTHS = (0, 1, 2, 3, 4)
 BATCH_SIZES = (1, 4, 16)

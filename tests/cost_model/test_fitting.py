@@ -7,7 +7,7 @@ from known_times import BATCH_SIZES, DEPTHS, make_cells
 from lora_spec.cost_model.fitting import fit_cost_model
 from lora_spec.cost_model.parts import PART_NAMES, fit_parts, parts_design
 from lora_spec.errors import MeasurementError
-from lora_spec.records import StepTimeCell
+from lora_spec.step_time_cell import StepTimeCell
 
 PARTS_MS = (90.0, 3.0, 2.0, 8.0, 0.5)
 

@@ -11,7 +11,7 @@ from lora_spec.cost_model.step_fitting import fit_step_costs
 from lora_spec.cost_model.step_model import LOAD_PART_NAMES, StepCostModel
 from lora_spec.cost_model.step_parts import STEP_PART_NAMES
 from lora_spec.errors import ConfigError, MeasurementError, ResultError
-from lora_spec.records import StepTimeCell
+from lora_spec.step_time_cell import StepTimeCell
 
 
 def _fit(cells=None, loads=None, num_draws=5):

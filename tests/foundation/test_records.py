@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lora_spec.errors import MeasurementError, ResultError
-from lora_spec.records import AcceptanceCounts, AcceptanceEstimate, Interval, StepTimeCell, Verdict
+from lora_spec.records import AcceptanceCounts, AcceptanceEstimate, Interval, Verdict
 
 
 def test_acceptance_length_counts_the_bonus_token():
@@ -57,8 +57,6 @@ def test_counts_of_different_depths_do_not_add():
 
 
 def test_records_survive_json():
-    cell = StepTimeCell(3, 8, 0, 8, 64, (1.0, 2.0), 0.1, 0.2)
-    assert StepTimeCell.from_dict(cell.to_dict()) == cell
     lengths = (Interval(1.5, 1.4, 1.6, 0.9),)
     estimate = AcceptanceEstimate("measured", (0.5,), (0.4,), (0.6,), 0.9, lengths, reasons=(("R_X", "why"),))
     assert AcceptanceEstimate.from_dict(estimate.to_dict()) == estimate

@@ -12,7 +12,8 @@ from lora_spec.gate.effect_gate import EffectRule, answer_of, judge_effect
 from lora_spec.gate.effect_report import sentence_of
 from lora_spec.measurement import Prompt
 from lora_spec.measurement.collect import CollectSettings, LoraCollector, PromptSet
-from lora_spec.records import AcceptanceRecord, Interval, StepTimeCell
+from lora_spec.records import AcceptanceRecord, Interval
+from lora_spec.step_time_cell import StepTimeCell
 
 RULE = EffectRule(
     stratum="aggressive",

@@ -16,7 +16,8 @@ from lora_spec.measurement.summary import SummarySettings, summarise_record
 from lora_spec.plots.join import TABLES, Study
 from lora_spec.plots.registry import FIGURES
 from lora_spec.plots.schemas import VERDICT_TABLE
-from lora_spec.records import AcceptanceEstimate, AcceptanceRecord, StepTimeCell
+from lora_spec.records import AcceptanceEstimate, AcceptanceRecord
+from lora_spec.step_time_cell import StepTimeCell
 
 ACCEPTANCE = {None: 0.8, "harmless": 0.8, "shifted": 0.4, "broken": 0.02}
 GATE = {

@@ -8,7 +8,7 @@ from word_campaign import ENGINE, word_prompts
 from lora_spec.measurement.campaign import Campaign, Folders, execute_campaign
 from lora_spec.measurement.cost_profile import profile_cost
 from lora_spec.measurement.summary import SummarySettings, summarise_record
-from lora_spec.records import StepTimeCell
+from lora_spec.step_time_cell import StepTimeCell
 
 pytestmark = [pytest.mark.serving, pytest.mark.filterwarnings("default")]
 

@@ -33,6 +33,28 @@ def test_the_environment_for_gpus_takes_the_place_of_that_for_cpus_and_comes_fro
     assert (machine.root / ".venv-serving").is_dir()
 
 
+def test_an_environment_for_gpus_stays_until_that_for_cpus_is_asked_for(machine):
+    machine.set_up("serving-gpu")
+    machine.take_calls()
+    again = machine.set_up("serving")
+    assert (again.returncode, again.stderr, machine.take_calls()) == (0, "", [])
+    machine.set_up("serving-cpu")
+    assert any("envs/serving-cpu.lock" in call for call in machine.take_calls())
+    assert machine.set_up("serving").stderr == ""
+
+
+def test_without_a_word_for_gpus_the_environment_is_that_for_cpus(machine):
+    machine.set_up("serving")
+    assert any("envs/serving-cpu.lock" in call for call in machine.take_calls())
+
+
+def test_an_interrupted_environment_for_gpus_is_taken_up_again(machine):
+    assert machine.set_up("serving-gpu", FAIL_ON="serving-gpu.lock", FAIL_WITH="connection reset").returncode == 1
+    machine.take_calls()
+    assert machine.set_up("serving").returncode == 0
+    assert any("envs/serving-gpu.lock" in call for call in machine.take_calls())
+
+
 def test_every_phase_is_announced_and_pip_stays_in_the_log(machine):
     lines = machine.set_up("serving-cpu").stderr.splitlines()
     assert all(line.startswith("set-up: .venv-serving: ") for line in lines)

@@ -36,13 +36,25 @@ def parent():
 
 def test_a_childs_time_and_memory_count(parent):
     assert 0.4 <= tree_cpu_s(parent) < 2.0
-    assert tree_rss_mib(parent) > 50
+    assert sum(tree_rss_mib(parent).values()) > 50
 
 
 def test_a_process_that_is_gone_has_none():
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     process.wait()
-    assert tree_cpu_s(process.pid) == tree_rss_mib(process.pid) == 0
+    assert tree_cpu_s(process.pid) == 0
+    assert tree_rss_mib(process.pid) == {}
+
+
+def test_memory_is_told_by_the_name_that_a_process_gave_itself():
+    with subprocess.Popen(["bash", "-c", "exec -a 'VLLM::EngineCore' sleep 60 & echo $!; wait"], stdout=-1) as shell:
+        child = int(shell.stdout.readline())
+        deadline = time.monotonic() + 5
+        while set(found := tree_rss_mib(shell.pid)) != {"bash", "VLLM::EngineCore"} and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(child, 9)
+    assert set(found) == {"bash", "VLLM::EngineCore"}
+    assert min(found.values()) > 0
 
 
 def test_what_the_server_uses_is_not_counted_as_others():

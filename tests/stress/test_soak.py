@@ -8,7 +8,8 @@ from lora_spec.policy.policy_file import PolicyError, parse_policy
 from lora_spec.stress.load_generator import ABORTED
 from lora_spec.stress.request_record import RequestRecord
 from lora_spec.stress.server_counters import ServerFilling
-from lora_spec.stress.soak import Happened, chosen_hang_ups, judge_soak, memory_slope_mib_per_hour, round_of
+from lora_spec.stress.settling import Settling
+from lora_spec.stress.soak import Happened, chosen_hang_ups, judge_soak, memory_slopes_mib_per_hour, round_of
 from lora_spec.stress.soak_run import broken_policies, drawn_policy
 
 EMPTY = ServerFilling(0, 0.0)
@@ -18,13 +19,14 @@ def _record(index, error=None):
     return RequestRecord(index, "a", 8, 4, 0.0, 0.0, 0.1, 0.2, error)
 
 
-def _round(index=0, records=(), *, filling=EMPTY, rss_mib=1000.0, problems=(), outcomes=("loaded",)):
+def _round(index=0, records=(), *, filling=EMPTY, rss_mib=1000.0, worker_mib=0.0, problems=(), outcomes=("loaded",)):
     happened = Happened("uniform", outcomes, 2, problems)
-    return round_of(index, records, happened, end_s=60.0 * (index + 1), filling=filling, rss_mib=rss_mib)
+    memory = {"python": rss_mib, "VLLM::Worker": worker_mib}
+    return round_of(index, records, happened, end_s=60.0 * (index + 1), filling=filling, rss_mib=memory)
 
 
 def _judge(rounds, **how):
-    return judge_soak(rounds, **{"failure": None, "max_slope_mib_per_hour": 64.0, **how})
+    return judge_soak(rounds, **{"settling": None, "failure": None, "max_slope_mib_per_hour": 64.0, **how})
 
 
 def test_a_round_counts_who_ended_who_hung_up_and_who_failed():
@@ -50,21 +52,38 @@ def test_a_clean_hour_of_flat_memory_passes():
 def test_memory_that_grows_fails_a_long_run(slope, is_passed):
     rounds = [_round(i, rss_mib=1000 + slope * (i + 1) / 60) for i in range(60)]
     found = _judge(rounds)
-    assert found["memory_slope_mib_per_hour"] == pytest.approx(slope)
+    assert found["memory_slopes_mib_per_hour"] == pytest.approx({"python": slope, "VLLM::Worker": 0, "total": slope})
     assert found["is_passed"] == is_passed
 
 
-def test_what_grows_in_the_first_quarter_alone_is_settling():
-    rounds = [_round(i, rss_mib=1000 + 50 * min(i, 15)) for i in range(60)]
+def test_what_two_processes_gain_is_judged_together_and_told_apart():
+    rounds = [_round(i, rss_mib=1000 + 40 * i / 60, worker_mib=3000 + 40 * i / 60) for i in range(60)]
+    found = _judge(rounds)
+    assert found["memory_slopes_mib_per_hour"] == pytest.approx({"python": 40, "VLLM::Worker": 40, "total": 80})
+    assert not found["is_passed"]
+
+
+def test_what_one_process_gives_back_another_may_take():
+    rounds = [_round(i, rss_mib=1000 + 2 * i, worker_mib=3000 - 2 * i) for i in range(60)]
     assert _judge(rounds)["is_passed"]
+
+
+def test_growth_in_the_first_rounds_counts_for_settling_is_no_part_of_them():
+    rounds = [_round(i, rss_mib=1000 + 50 * min(i, 15)) for i in range(60)]
+    assert not _judge(rounds)["is_passed"]
+
+
+def test_a_request_that_fails_while_settling_fails_the_soak():
+    settling = Settling(60.0, 9, 90, {"python": 1.0}, {"python": 2.0}, ("settling: request failed: status 500",))
+    assert _judge([_round()], settling=settling)["problems"] == list(settling.problems)
 
 
 def test_a_short_run_tells_its_slope_and_is_not_judged_by_it():
     rounds = [_round(i, rss_mib=1000 + 100 * i) for i in range(6)]
     found = _judge(rounds)
-    assert found["memory_slope_mib_per_hour"] > 1000
+    assert found["memory_slopes_mib_per_hour"]["total"] > 1000
     assert (found["is_memory_judged"], found["is_passed"]) == (False, True)
-    assert memory_slope_mib_per_hour(rounds[:2], num_settling=0) is None
+    assert memory_slopes_mib_per_hour(rounds[:2]) is None
 
 
 @pytest.mark.parametrize(

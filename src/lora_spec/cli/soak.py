@@ -1,6 +1,6 @@
 """What ``scripts/soak.py`` does: a server of a tier's pair, the rounds of a soak, and its result."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,12 +19,19 @@ from lora_spec.results import write_bytes_atomically, write_result
 from lora_spec.stress.live import LiveRun
 from lora_spec.stress.live_prompts import OwnTraffic, own_prompts
 from lora_spec.stress.load_generator import Sending
+from lora_spec.stress.settling import Settling
 from lora_spec.stress.soak import Round, judge_soak
-from lora_spec.stress.soak_run import EXTRA, SoakSettings, first_policy, soak
+from lora_spec.stress.soak_run import EXTRA, Listener, SoakSettings, first_policy, soak
 from lora_spec.training.frozen_prompts import FrozenPrompts, freeze_prompts
 from lora_spec.training.model_tokenizer import load_tokenizer
 
 _DRAIN_S = 60.0
+STEADY_HEAP = {"MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"}
+"""For glibc: blocks of 256 KiB and more lie outside the heap, and the heap's free end is given back.
+
+By default glibc raises the first bound to 32 MiB by itself, so that activations of large steps lie in the heap among
+what is kept: then the heap grows in leaps of some 60 MiB for an hour, and a leak of ours could hide behind them.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,12 +49,14 @@ def soak_tier(
     *,
     duration_s: float,
     round_s: float,
+    settle_s: float,
     max_slope_mib_per_hour: float,
     output: Path,
 ) -> dict[str, Any]:
     """Soak a server, write the result after every round, and return its verdict.
 
-    A server that dies ends the soak: the rounds that it lived are kept and the verdict says so.
+    A server that dies ends the soak: the rounds that it lived are kept and the verdict says so. What was there at
+    ``output`` is replaced.
 
     Raises
     ------
@@ -60,29 +69,37 @@ def soak_tier(
         raise ConfigError(f"{tier.path_of('adapter_pool')}: no adapter {strange[0]!r}; give rows of the pool")
     for name in folders.adapters:
         adapter_ref(name, folders.adapters)
-    settings = _settings(tier, duration_s=duration_s, round_s=round_s)
-    config = {**vars(settings), "adapters": sorted(folders.adapters)}
+    settings = _settings(tier, duration_s=duration_s, round_s=round_s, settle_s=settle_s)
+    config = {**vars(settings), "adapters": sorted(folders.adapters), "environment": STEADY_HEAP}
     kept = _Kept(tier.name, output, max_slope_mib_per_hour, collect_provenance(config=config, seed=settings.seed))
     try:
         with machine_lock(), TemporaryDirectory(prefix="lora-spec-soak-") as work:
             log = output.with_suffix(".server.log")
-            _serve_and_soak(tier, folders, settings, kept.add, work=Path(work), log=log)
+            _serve_and_soak(tier, folders, settings, kept, work=Path(work), log=log)
     except (EngineError, MeasurementError) as err:
         return kept.write(str(err), is_over=True)
     return kept.write(None, is_over=True)
 
 
 class _Kept:
-    """The rounds so far, in a file that is whole after each of them."""
+    """What was found so far, in a file that is whole after each part of it."""
 
     def __init__(self, tier: str, output: Path, max_slope_mib_per_hour: float, provenance: dict[str, Any]) -> None:
         self._tier = tier
         self._output = output
         self._max_slope_mib_per_hour = max_slope_mib_per_hour
         self._provenance = provenance
+        self._settling: Settling | None = None
         self._rounds: list[Round] = []
 
-    def add(self, found: Round) -> None:
+    def add_settling(self, found: Settling) -> None:
+        """Keep the settling and say what it came to."""
+        self._settling = found
+        self.write(None, is_over=False)
+        told = f"settled: {found.num_requests} requests in {found.wall_s:.0f} s, {_mib(found.rss_before_mib)}"
+        tell(f"{told} to {_mib(found.rss_after_mib)} MiB" + "".join(f"; {problem}" for problem in found.problems))
+
+    def add_round(self, found: Round) -> None:
         """Keep a round and say what it came to."""
         self._rounds.append(found)
         self.write(None, is_over=False)
@@ -90,20 +107,34 @@ class _Kept:
 
     def write(self, failure: str | None, *, is_over: bool) -> dict[str, Any]:
         """Write all rounds with their verdict, and return that."""
-        verdict = judge_soak(self._rounds, failure=failure, max_slope_mib_per_hour=self._max_slope_mib_per_hour)
-        rounds = [item.to_dict() for item in self._rounds]
+        verdict = judge_soak(
+            self._rounds,
+            settling=self._settling,
+            failure=failure,
+            max_slope_mib_per_hour=self._max_slope_mib_per_hour,
+        )
+        payload = {
+            "is_over": is_over,
+            "verdict": verdict,
+            "settling": self._settling.to_dict() if self._settling else None,
+            "rounds": [item.to_dict() for item in self._rounds],
+        }
         write_result(
             self._output,
             kind="soak",
             evidence="measured",
             tier=self._tier,
             provenance=self._provenance,
-            payload={"is_over": is_over, "verdict": verdict, "rounds": rounds},
+            payload=payload,
         )
         return verdict
 
 
-def _settings(tier: Tier, *, duration_s: float, round_s: float) -> SoakSettings:
+def _mib(rss_mib: Mapping[str, float]) -> str:
+    return f"{sum(rss_mib.values()):.0f}"
+
+
+def _settings(tier: Tier, *, duration_s: float, round_s: float, settle_s: float) -> SoakSettings:
     traffic = tier.traffic.to_dict()
     return SoakSettings(
         duration_s=duration_s,
@@ -115,6 +146,8 @@ def _settings(tier: Tier, *, duration_s: float, round_s: float) -> SoakSettings:
             "output_tokens": traffic["live"]["output_tokens"],
         },
         max_depth=tier.gate.standing_num_speculative_tokens,
+        max_model_len=tier.models.engine.max_model_len,
+        settle_s=settle_s,
     )
 
 
@@ -122,7 +155,7 @@ def _serve_and_soak(
     tier: Tier,
     folders: SoakFolders,
     settings: SoakSettings,
-    on_round: Callable[[Round], None],
+    listener: Listener,
     *,
     work: Path,
     log: Path,
@@ -146,11 +179,12 @@ def _serve_and_soak(
         is_eager=engine.enforce_eager,
         kv_cache_gib=engine.kv_cache_gib or 1,
         is_lora_updatable=True,
+        environment=STEADY_HEAP,
     )
     prompts = _prompts(tier, folders)
     with VllmServer(options, log=log, start_timeout_s=engine.start_timeout_s) as server:
         run = LiveRun(server, prompts, policy, work, Sending(server.base_url, SERVED_MODEL, _DRAIN_S))
-        soak(run, settings, folders.adapters, on_round=on_round)
+        soak(run, settings, folders.adapters, listener)
 
 
 def _prompts(tier: Tier, folders: SoakFolders) -> OwnTraffic:
@@ -164,4 +198,4 @@ def _prompts(tier: Tier, folders: SoakFolders) -> OwnTraffic:
 def _line(found: Round) -> str:
     told = f"round {found.index} ({found.pattern}, {found.end_s:.0f} s): {found.num_ended} of {found.num_sent} ended"
     told += f", {found.num_aborted} hung up, {found.num_failed} failed, {found.num_left} left"
-    return told + f", {found.rss_mib:.0f} MiB" + "".join(f"; {problem}" for problem in found.problems)
+    return told + f", {_mib(found.rss_mib)} MiB" + "".join(f"; {problem}" for problem in found.problems)

@@ -12,7 +12,7 @@ from lora_spec.cost_model.parts import PART_NAMES, fit_parts, parts_design
 from lora_spec.cost_model.pulling import find_pull, noise_left, noise_variance, pulled
 from lora_spec.cost_model.trials import hodges_lehmann, trial_drift, widened
 from lora_spec.errors import MeasurementError
-from lora_spec.records import MIN_STEP_TIME_TRIALS, StepTimeCell
+from lora_spec.step_time_cell import MIN_STEP_TIME_TRIALS, StepTimeCell
 
 Array = NDArray[np.float64]
 Grid = Mapping[tuple[int, int], Mapping[int, Array]]

@@ -13,7 +13,7 @@ from lora_spec.cost_model.step_model import StepCostModel
 from lora_spec.cost_model.step_parts import STEP_PART_NAMES, step_parts
 from lora_spec.cost_model.trials import hodges_lehmann, trial_drift, widened
 from lora_spec.errors import MeasurementError
-from lora_spec.records import MIN_STEP_TIME_TRIALS
+from lora_spec.step_time_cell import MIN_STEP_TIME_TRIALS
 
 Array = NDArray[np.float64]
 

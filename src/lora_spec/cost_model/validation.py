@@ -8,7 +8,7 @@ import numpy as np
 from lora_spec.cost_model.fitting import fit_cost_model
 from lora_spec.cost_model.model import CostModel
 from lora_spec.errors import MeasurementError
-from lora_spec.records import StepTimeCell
+from lora_spec.step_time_cell import StepTimeCell
 
 
 @dataclass(frozen=True)

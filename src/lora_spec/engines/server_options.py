@@ -1,6 +1,7 @@
 """The command line and the environment of a vLLM OpenAI server; builds words, starts nothing."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ class ServerOptions:
         vLLM's ``--structured-outputs-config``; None leaves it to vLLM.
     is_lora_updatable
         Let clients load and unload adapters while the server runs: for trusted clients alone.
+    environment
+        Further environment variables; what the user has set stays.
     """
 
     target: Path
@@ -58,6 +61,7 @@ class ServerOptions:
     num_cache_blocks: int | None = None
     structured_outputs: Mapping[str, str | bool] | None = None
     is_lora_updatable: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -119,6 +123,7 @@ def _speculation_words(options: ServerOptions) -> list[str]:
 
 def server_environment(options: ServerOptions, *, metrics_dir: Path) -> dict[str, str]:
     """Return the environment variables; counters of the scheduler's process reach ``/metrics`` by ``metrics_dir``."""
-    found = vllm_environment(kv_cache_gib=options.kv_cache_gib, is_in_process=False)
+    found = {name: os.environ.get(name, value) for name, value in options.environment.items()}
+    found |= vllm_environment(kv_cache_gib=options.kv_cache_gib, is_in_process=False)
     updating = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"} if options.is_lora_updatable else {}
     return found | updating | {"PROMETHEUS_MULTIPROC_DIR": str(metrics_dir)}

@@ -21,7 +21,7 @@ from lora_spec.measurement.lock import machine_lock
 from lora_spec.measurement.machine_load import CpuMeter, OtherCpuMeter, Patience
 from lora_spec.measurement.progress import with_progress
 from lora_spec.measurement.timed_prompts import timed_prompts
-from lora_spec.records import MIN_STEP_TIME_TRIALS
+from lora_spec.step_time_cell import MIN_STEP_TIME_TRIALS
 from lora_spec.training.rank_copies import copy_at_rank
 
 

@@ -9,7 +9,7 @@ from lora_spec.engines.options import offline_options
 from lora_spec.measurement.campaign import adapter_ref
 from lora_spec.measurement.step_times import measure_step_times
 from lora_spec.measurement.timed_prompts import timed_prompts
-from lora_spec.records import StepTimeCell
+from lora_spec.step_time_cell import StepTimeCell
 
 
 def profile_cost(

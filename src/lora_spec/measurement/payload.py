@@ -6,8 +6,9 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from lora_spec.records import AcceptanceCounts, AcceptanceEstimate, Arm, Evidence, Interval, StepTimeCell
+from lora_spec.records import AcceptanceCounts, AcceptanceEstimate, Arm, Evidence, Interval
 from lora_spec.results import Result
+from lora_spec.step_time_cell import StepTimeCell
 from lora_spec.typed import AdapterName, check_type, read_typed_result
 
 

@@ -14,7 +14,7 @@ from lora_spec.measurement.acceptance import Prompt
 from lora_spec.measurement.lock import machine_lock
 from lora_spec.measurement.machine_load import CpuMeter, OtherCpuMeter, Patience
 from lora_spec.measurement.progress import with_progress
-from lora_spec.records import MIN_STEP_TIME_TRIALS, StepTimeCell
+from lora_spec.step_time_cell import MIN_STEP_TIME_TRIALS, StepTimeCell
 
 
 @dataclass(frozen=True)

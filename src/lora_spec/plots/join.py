@@ -15,7 +15,8 @@ from lora_spec.gate.overtaking import best_speedups, count_overtaking
 from lora_spec.plots.context import with_context
 from lora_spec.plots.guessed_rows import guessed_rows
 from lora_spec.plots.risk_rows import risk_coverage_rows
-from lora_spec.records import AcceptanceEstimate, Interval, StepTimeCell
+from lora_spec.records import AcceptanceEstimate, Interval
+from lora_spec.step_time_cell import StepTimeCell
 
 PROBED_MODE = CheckpointCalibColumns.mode
 

@@ -10,10 +10,18 @@ from typing import Self
 from lora_spec.measurement.machine_load import busy_seconds
 
 
-def tree_rss_mib(leader_pid: int) -> float:
-    """Return the resident memory of a process and all its descendants, MiB."""
+def tree_rss_mib(leader_pid: int) -> dict[str, float]:
+    """Return the resident memory of a process and all its descendants, MiB, by name; those of one name are added.
+
+    vLLM names its processes (``VLLM::EngineCore``); the others go by their program.
+    """
     page_mib = os.sysconf("SC_PAGE_SIZE") / 2**20
-    return sum(_resident_pages(pid) for pid in _with_descendants(leader_pid)) * page_mib
+    found: dict[str, float] = {}
+    for pid in _with_descendants(leader_pid):
+        if pages := _resident_pages(pid):
+            name = _name(pid)
+            found[name] = found.get(name, 0.0) + pages * page_mib
+    return found
 
 
 def tree_cpu_s(leader_pid: int) -> float:
@@ -30,6 +38,15 @@ def _with_descendants(pid: int) -> Iterator[int]:
             continue
         for child in children:
             yield from _with_descendants(int(child))
+
+
+def _name(pid: int) -> str:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # the process has ended meanwhile
+        return "ended"
+    words = command.replace(b"\0", b" ").split()
+    return Path(words[0].decode(errors="replace")).name if words else "ended"
 
 
 def _resident_pages(pid: int) -> int:

@@ -1,10 +1,11 @@
 """An hour of everything at once: what a round of it came to, and whether the whole of it passes.
 
-The run goes in rounds (:mod:`lora_spec.stress.soak_run`). After each round the server must have no request left, and
-its memory is written down: a leak shows as a slope over rounds.
+The run goes in rounds (:mod:`lora_spec.stress.soak_run`), after a settling (:mod:`lora_spec.stress.settling`). After
+each round the server must have no request left, and its memory is written down by process: a leak shows as a slope
+over rounds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,18 +14,21 @@ import numpy as np
 from lora_spec.stress.load_generator import ABORTED
 from lora_spec.stress.request_record import RequestRecord
 from lora_spec.stress.server_counters import ServerFilling
+from lora_spec.stress.settling import Settling
 from lora_spec.traffic.schedule import ScheduledRequest
 
 _LEAST_JUDGED_S = 1200.0
-"""Memory is judged over so long at least: allocators take what they keep in the first minutes."""
+"""Memory is judged over so long at least: over minutes one new block of an allocator would be a steep slope."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of the soak; memory is that of the server's processes.
+    """One round of the soak.
 
     Parameters
     ----------
+    rss_mib
+        Memory of the server's processes by name, MiB, when it was empty.
     num_left, kv_cache_share
         What was still in the server when all clients had their answers or had hung up.
     problems
@@ -40,7 +44,7 @@ class Round:
     num_failed: int
     num_left: int
     kv_cache_share: float
-    rss_mib: float
+    rss_mib: dict[str, float]
     num_policies_loaded: int
     num_policies_refused: int
     num_adapter_changes: int
@@ -68,7 +72,7 @@ def round_of(
     *,
     end_s: float,
     filling: ServerFilling,
-    rss_mib: float,
+    rss_mib: Mapping[str, float],
 ) -> Round:
     """Return a round from what came of its requests."""
     failures = [str(record.error) for record in records if record.error not in (None, ABORTED)]
@@ -84,7 +88,7 @@ def round_of(
         num_failed=len(failures),
         num_left=filling.num_requests,
         kv_cache_share=filling.kv_cache_share,
-        rss_mib=rss_mib,
+        rss_mib=dict(rss_mib),
         num_policies_loaded=happened.outcomes.count("loaded"),
         num_policies_refused=happened.outcomes.count("refused"),
         num_adapter_changes=happened.num_adapter_changes,
@@ -101,43 +105,51 @@ def chosen_hang_ups(requests: Sequence[ScheduledRequest], share: float, rng: np.
     }
 
 
-def memory_slope_mib_per_hour(rounds: Sequence[Round], *, num_settling: int) -> float | None:
-    """Return the least-squares slope of memory over time, the first rounds left out; None below three rounds."""
-    settled = rounds[num_settling:]
-    if len(settled) < 3:
+def memory_slopes_mib_per_hour(rounds: Sequence[Round]) -> dict[str, float] | None:
+    """Return the least-squares slope of memory over time by process, and of all as ``total``.
+
+    None below three rounds. A process that is not there in a round has no memory then.
+    """
+    if len(rounds) < 3:
         return None
-    hours = np.array([item.end_s for item in settled]) / 3600
-    return float(np.polyfit(hours, [item.rss_mib for item in settled], 1)[0])
+    hours = np.array([item.end_s for item in rounds]) / 3600
+    names = sorted({name for item in rounds for name in item.rss_mib})
+    by_name = np.array([[item.rss_mib.get(name, 0.0) for name in names] for item in rounds])
+    memory = np.column_stack([by_name, by_name.sum(axis=1)])
+    slopes = np.polyfit(hours, memory, 1)[0]
+    return dict(zip([*names, "total"], slopes.tolist(), strict=True))
 
 
-def judge_soak(rounds: Sequence[Round], *, failure: str | None, max_slope_mib_per_hour: float) -> dict[str, Any]:
-    """Return counts over all rounds, the slope of memory, and whether the soak passes.
+def judge_soak(
+    rounds: Sequence[Round], *, settling: Settling | None, failure: str | None, max_slope_mib_per_hour: float
+) -> dict[str, Any]:
+    """Return counts over all rounds, the slopes of memory, and whether the soak passes.
 
     Parameters
     ----------
+    settling
+        None where the run did not get so far.
     failure
         Why the run ended before its time; None where it did not.
     max_slope_mib_per_hour
-        Growth that passes for none; judged over the last three quarters of a run that gives them 20 minutes at least.
+        Growth of all processes together that passes for none; judged over all rounds of a run of 20 minutes at least.
     """
-    num_settling = max(1, len(rounds) // 4)
-    slope = memory_slope_mib_per_hour(rounds, num_settling=num_settling)
-    judged_s = rounds[-1].end_s - rounds[num_settling].end_s if len(rounds) > num_settling else 0.0
-    is_judged = slope is not None and judged_s >= _LEAST_JUDGED_S
-    problems = [f"round {item.index}: {problem}" for item in rounds for problem in item.problems]
+    slopes = memory_slopes_mib_per_hour(rounds)
+    is_judged = slopes is not None and rounds[-1].end_s - rounds[0].end_s >= _LEAST_JUDGED_S
+    problems = list(settling.problems) if settling else []
+    problems += [f"round {item.index}: {problem}" for item in rounds for problem in item.problems]
     problems += [failure] if failure else []
     problems += [] if rounds else ["no round was finished"]
-    if is_judged and slope is not None and slope > max_slope_mib_per_hour:
-        problems.append(f"memory grows by {slope:.0f} MiB per hour, allowed are {max_slope_mib_per_hour:g}")
+    if is_judged and slopes is not None and slopes["total"] > max_slope_mib_per_hour:
+        problems.append(f"memory grows by {slopes['total']:.0f} MiB per hour, allowed are {max_slope_mib_per_hour:g}")
     sums = ("num_sent", "num_ended", "num_aborted", "num_failed", "num_left", "num_adapter_changes")
     sums += ("num_policies_loaded", "num_policies_refused")
     return {
         "num_rounds": len(rounds),
         **{name: sum(getattr(item, name) for item in rounds) for name in sums},
-        "memory_slope_mib_per_hour": slope,
+        "memory_slopes_mib_per_hour": slopes,
         "is_memory_judged": is_judged,
         "max_slope_mib_per_hour": max_slope_mib_per_hour,
-        "num_settling_rounds": num_settling,
         "problems": problems,
         "is_passed": not problems,
     }

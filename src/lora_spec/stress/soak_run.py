@@ -1,4 +1,4 @@
-"""The rounds of a soak on a running server.
+"""The rounds of a soak on a running server, once it has settled.
 
 Each round puts another policy in force; every third one then offers a file that is none, which must be refused. While
 the round's traffic runs, by another pattern each time, some clients hang up in mid-flight, one adapter is loaded and
@@ -11,10 +11,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from lora_spec.stress.live import LiveRun, offer_policy
 from lora_spec.stress.load_generator import send_all
 from lora_spec.stress.process_tree import tree_rss_mib
 from lora_spec.stress.server_counters import ServerFilling, parse_filling
+from lora_spec.stress.settling import Settling, settle
 from lora_spec.stress.soak import Happened, Round, chosen_hang_ups, round_of
 from lora_spec.traffic.schedule import ScheduledRequest, schedule_requests
 
@@ -45,6 +46,11 @@ class SoakSettings:
         Patterns and prompt lengths of ``traffic.yaml``, and ``output_tokens``.
     max_depth
         What the engine was started for.
+    settle_s
+        How long the server is brought to its working set before the first round, at most ``settle_batch`` requests at a
+        time. It is part of no round, and none of ``duration_s``.
+    max_model_len
+        What the engine was started for.
     hang_up_share
         Share of the requests whose client hangs up.
     """
@@ -54,14 +60,25 @@ class SoakSettings:
     request_rate_req_s: float
     traffic: Mapping[str, Any]
     max_depth: int
+    max_model_len: int
+    settle_s: float
+    settle_batch: int = 16
     hang_up_share: float = 0.15
     seed: int = 0
 
 
-def soak(
-    run: LiveRun, settings: SoakSettings, adapters: Mapping[str, Path], *, on_round: Callable[[Round], None]
-) -> None:
-    """Run rounds until the time is over; ``on_round`` gets each as it ends.
+class Listener(Protocol):
+    """Who is told what came of a soak, part by part."""
+
+    def add_settling(self, found: Settling) -> None:
+        """Take what the settling came to."""
+
+    def add_round(self, found: Round) -> None:
+        """Take a round that has ended."""
+
+
+def soak(run: LiveRun, settings: SoakSettings, adapters: Mapping[str, Path], listener: Listener) -> None:
+    """Settle the server, then run rounds until the time is over; ``listener`` gets each part as it ends.
 
     Parameters
     ----------
@@ -73,11 +90,22 @@ def soak(
     EngineError, MeasurementError
         The server died, or no longer says what is in it.
     """
-    started_s = time.monotonic()
     _must(change_adapter(run.server.base_url, EXTRA[0], next(iter(adapters.values()))))
+    settling = settle(
+        run,
+        sorted(adapters),
+        duration_s=settings.settle_s,
+        max_model_len=settings.max_model_len,
+        max_batch=settings.settle_batch,
+        seed=settings.seed,
+    )
+    if not run.server.is_answering():
+        raise EngineError("settling: the server's engine has died; see its log")
+    listener.add_settling(settling)
+    started_s = time.monotonic()
     for index in itertools.count():
         rng = np.random.default_rng([settings.seed, index])
-        on_round(_round(run, settings, adapters, index=index, rng=rng, started_s=started_s))
+        listener.add_round(_round(run, settings, adapters, index=index, rng=rng, started_s=started_s))
         if time.monotonic() - started_s >= settings.duration_s:
             return
 
