@@ -10,6 +10,7 @@ from lora_spec.cli.output import tell
 from lora_spec.config import Tier
 from lora_spec.engines.chat_template import encode_chat
 from lora_spec.engines.server_options import SERVED_MODEL, ServerOptions
+from lora_spec.engines.steady_heap import steady_heap
 from lora_spec.engines.vllm_server import VllmServer
 from lora_spec.errors import ConfigError, EngineError, MeasurementError
 from lora_spec.measurement.campaign import adapter_ref
@@ -26,12 +27,6 @@ from lora_spec.training.frozen_prompts import FrozenPrompts, freeze_prompts
 from lora_spec.training.model_tokenizer import load_tokenizer
 
 _DRAIN_S = 60.0
-STEADY_HEAP = {"MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"}
-"""For glibc: blocks of 256 KiB and more lie outside the heap, and the heap's free end is given back.
-
-By default glibc raises the first bound to 32 MiB by itself, so that activations of large steps lie in the heap among
-what is kept: then the heap grows in leaps of some 60 MiB for an hour, and a leak of ours could hide behind them.
-"""
 
 
 @dataclass(frozen=True)
@@ -69,13 +64,16 @@ def soak_tier(
         raise ConfigError(f"{tier.path_of('adapter_pool')}: no adapter {strange[0]!r}; give rows of the pool")
     for name in folders.adapters:
         adapter_ref(name, folders.adapters)
+    heap = steady_heap()
+    if "LD_PRELOAD" not in heap:
+        tell("no tcmalloc here: memory creeps on glibc's heap without any leak; apt install libtcmalloc-minimal4")
     settings = _settings(tier, duration_s=duration_s, round_s=round_s, settle_s=settle_s)
-    config = {**vars(settings), "adapters": sorted(folders.adapters), "environment": STEADY_HEAP}
+    config = {**vars(settings), "adapters": sorted(folders.adapters), "heap": heap}
     kept = _Kept(tier.name, output, max_slope_mib_per_hour, collect_provenance(config=config, seed=settings.seed))
     try:
         with machine_lock(), TemporaryDirectory(prefix="lora-spec-soak-") as work:
             log = output.with_suffix(".server.log")
-            _serve_and_soak(tier, folders, settings, kept, work=Path(work), log=log)
+            _serve_and_soak(tier, folders, settings, kept, heap=heap, work=Path(work), log=log)
     except (EngineError, MeasurementError) as err:
         return kept.write(str(err), is_over=True)
     return kept.write(None, is_over=True)
@@ -157,6 +155,7 @@ def _serve_and_soak(
     settings: SoakSettings,
     listener: Listener,
     *,
+    heap: Mapping[str, str],
     work: Path,
     log: Path,
 ) -> None:
@@ -179,7 +178,7 @@ def _serve_and_soak(
         is_eager=engine.enforce_eager,
         kv_cache_gib=engine.kv_cache_gib or 1,
         is_lora_updatable=True,
-        environment=STEADY_HEAP,
+        environment=heap,
     )
     prompts = _prompts(tier, folders)
     with VllmServer(options, log=log, start_timeout_s=engine.start_timeout_s) as server:

@@ -1,7 +1,6 @@
 """The command line and the environment of a vLLM OpenAI server; builds words, starts nothing."""
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +38,7 @@ class ServerOptions:
     is_lora_updatable
         Let clients load and unload adapters while the server runs: for trusted clients alone.
     environment
-        Further environment variables; what the user has set stays.
+        Further environment variables, in place of the user's own.
     """
 
     target: Path
@@ -123,7 +122,6 @@ def _speculation_words(options: ServerOptions) -> list[str]:
 
 def server_environment(options: ServerOptions, *, metrics_dir: Path) -> dict[str, str]:
     """Return the environment variables; counters of the scheduler's process reach ``/metrics`` by ``metrics_dir``."""
-    found = {name: os.environ.get(name, value) for name, value in options.environment.items()}
-    found |= vllm_environment(kv_cache_gib=options.kv_cache_gib, is_in_process=False)
+    found = vllm_environment(kv_cache_gib=options.kv_cache_gib, is_in_process=False) | dict(options.environment)
     updating = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"} if options.is_lora_updatable else {}
     return found | updating | {"PROMETHEUS_MULTIPROC_DIR": str(metrics_dir)}

@@ -1,9 +1,9 @@
 """A server brought to its working set before its memory is judged.
 
-An engine keeps things by what it has met: on a CPU vLLM 0.32 a oneDNN primitive for each matrix and each number of
-tokens in a step (the last 128 numbers per matrix), and the pages of its key-value cache from the first time they are
-written. Both are bounded and filled by new kinds of step, not by time: mixed traffic takes an hour to meet them all.
-Here they are met on purpose, in minutes. What still grows after that grows with traffic, and is a leak.
+An engine keeps things by what it has met: on a CPU, vLLM 0.32 with oneDNN keeps kernels for the numbers of tokens that
+steps had (the last 128 for each matrix, the last 1,024 for all), and the pages of its key-value cache once they were
+written. Both are bounded, and filled by new kinds of step, not by time: mixed traffic takes an hour to meet them all.
+Here they are met on purpose, in minutes. What grows after that grows with traffic, and may be a leak.
 """
 
 import itertools
@@ -22,6 +22,7 @@ from lora_spec.traffic.schedule import ScheduledRequest
 NUM_SINGLE = 160
 """Prompts of 1, 2, 3 ... tokens are sent alone: more numbers of tokens in a step than vLLM keeps."""
 _MOST_OUTPUT = 24
+_LONGEST_SHARE = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,17 @@ def settle(
 def settling_batches(
     adapters: Sequence[str], *, max_model_len: int, max_batch: int, seed: int
 ) -> Iterator[tuple[ScheduledRequest, ...]]:
-    """Yield batches without end: short prompts of every length alone, then batches of all sizes and lengths in turn.
+    """Yield batches without end: short prompts of every length alone, then batches of all sizes, lengths mixed.
 
-    Prompts as long as the model takes come in both: they write whole blocks of the key-value cache.
+    A third of those prompts are as long as the model takes: they write whole blocks of the key-value cache.
     """
     rng = np.random.default_rng([seed, max_batch])
     longest = max_model_len - _MOST_OUTPUT
     for length in range(1, 1 + min(NUM_SINGLE, longest)):
         yield _batch(adapters, [length], rng)
     for _ in itertools.count():
-        yield _batch(adapters, rng.integers(1, longest + 1, size=rng.integers(1, max_batch + 1)), rng)
+        lengths = rng.integers(1, longest + 1, size=rng.integers(1, max_batch + 1))
+        yield _batch(adapters, np.where(rng.random(len(lengths)) < _LONGEST_SHARE, longest, lengths), rng)
 
 
 def _batch(
