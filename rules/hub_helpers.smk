@@ -1,6 +1,9 @@
 """Helpers of what comes from a model hub, where models lie, and the preflight that downloads and long jobs wait for."""
 
-from lora_spec.config.preflight_settings import is_covered, preflight_settings
+from functools import cache
+
+from lora_spec.config.preflight_settings import preflight_settings
+from lora_spec.measurement.preflight.passed import settled
 
 # What one takes of the disk: of rank 64 on all modules of an 8B model 335 MB, of the small tiers' models 4 MB.
 LARGEST_ADAPTER_MB = 400
@@ -10,34 +13,38 @@ ADAPTER_MB = (
 PREFLIGHT = f"results/{RUN}/preflight.json"
 
 
+def passed_preflight():
+    """Return what the preflight that passed was told, None where there is none or it does not answer what is asked now."""
+    asked = preflight_settings(TIER, ADAPTERS)
+    return settled(ROOT / PREFLIGHT, asked, code=code("preflight"), tier=TIER.name)
+
+
 def asked_of_machine():
-    """Return what the preflight is told."""
-    return preflight_settings(TIER, ADAPTERS)
+    """Return what the preflight is told: as one that passed where that is as much, so that less is no reason for another."""
+    return passed_preflight() or preflight_settings(TIER, ADAPTERS)
 
 
+@cache
 def is_preflight_old():
-    """Return whether a preflight passed that has not asked all that it would now."""
-    if not (ROOT / PREFLIGHT).exists():
-        return False
-    passed = json.loads((ROOT / PREFLIGHT).read_text())["payload"]
-    asked = json.loads(as_json(asked_of_machine()))
-    return passed["code"] != code("preflight") or not is_covered(
-        asked, passed["settings"]
-    )
+    """Return whether there is a preflight that does not answer what would be asked now, or that cannot be read."""
+    return (ROOT / PREFLIGHT).exists() and passed_preflight() is None
 
 
 def cleared(wildcards):
     """Return the passed preflight where the tier asks for one: rules wait for it, and never run again because of it.
 
     An old one must be repeated by itself: beside it, Snakemake would pass over what else has changed in rules that wait
-    for it (github.com/snakemake/snakemake/issues/4166), and end as if all were done.
+    for it (github.com/snakemake/snakemake/issues/4166), and end as if all were done. Where all is forced it passes over
+    nothing.
     """
     if TIER.models.preflight is None:
         return []
-    if is_preflight_old():
+    if is_preflight_old() and not workflow.dag_settings.forceall:
+        pool = "" if POOL == "all" else f" pool={POOL}"
         raise WorkflowError(
-            f"{PREFLIGHT} passed, but configs and code ask for something else now; repeat it by itself, with your profile: "
-            f".venv/bin/snakemake --workflow-profile profiles/slurm --config tier={TIER.name} measurements=fresh -- preflight"
+            f"{PREFLIGHT} does not answer what configs and code ask now, or cannot be read; repeat it by itself, with your "
+            f"profile: .venv/bin/snakemake --workflow-profile profiles/slurm --config tier={TIER.name} measurements=fresh"
+            f"{pool} --force -- preflight"
         )
     return ancient(PREFLIGHT)
 
@@ -62,15 +69,25 @@ def hub_sources():
     return found
 
 
+def hub_source(wildcards):
+    """Return the source in the configs of what lies below resources/hub."""
+    repo = f"{wildcards.owner}/{wildcards.repo}"
+    if repo not in hub_sources():
+        raise WorkflowError(
+            f"{repo}: stands in no config of tier {TIER.name}; choose one of "
+            f"{', '.join(hub_sources()) or 'none, since all its models are shipped or made'}"
+        )
+    return hub_sources()[repo]
+
+
 def hub_source_of(wildcards):
     """Return repository and revision of what lies below resources/hub, as JSON."""
-    source = hub_sources()[f"{wildcards.owner}/{wildcards.repo}"]
-    return chosen(source, "repo", "revision")
+    return chosen(hub_source(wildcards), "repo", "revision")
 
 
 def hub_size_of(wildcards):
     """Return how much of the disk it takes, MB."""
-    source = hub_sources()[f"{wildcards.owner}/{wildcards.repo}"]
+    source = hub_source(wildcards)
     return getattr(source, "size_mb", LARGEST_ADAPTER_MB)
 
 

