@@ -6,6 +6,7 @@ Rules hold only rules: helpers of some of them stand in the files ``*_helpers.sm
 import json
 import re
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 from lora_spec.config import load_tier
@@ -22,6 +23,24 @@ if unknown := sorted(set(config) - set(CONFIG_KEYS)):
     raise WorkflowError(
         f"--config {unknown[0]}: no such key; there are {', '.join(CONFIG_KEYS)}"
     )
+
+
+def check_profiled_rules():
+    """Refuse resources for a rule that no tier has: Snakemake takes a misspelt name without a word."""
+    texts = [path.read_text() for path in (ROOT / "rules").glob("*.smk")]
+    known = re.findall(
+        r"^\s*(?:use )?(?:rule|checkpoint) (?:\w+ as )?(\w+)", "\n".join(texts), re.M
+    )
+    given = workflow.resource_settings
+    for name in sorted({*given.overwrite_resources, *given.overwrite_threads}):
+        if name not in known:
+            near = get_close_matches(name, known, n=1) or ["one of rules/*.smk"]
+            raise WorkflowError(
+                f"a profile or the command line sets resources of {name}, and no rule has that name; write {near[0]}"
+            )
+
+
+check_profiled_rules()
 try:
     TIER = load_tier(ROOT, config.get("tier", "mini"))
 except ConfigError as error:

@@ -36,6 +36,14 @@ def test_an_empty_plan_is_a_table_of_nothing():
     assert plan_lines([])[-1].split() == ["total", "0", "0.0", "0.0", "0.00"]
 
 
+def test_times_and_sizes_with_units_are_read_as_snakemake_reads_them(tmp_path, monkeypatch):
+    (tmp_path / "Snakefile").write_text(
+        SNAKEFILE.format(disk="'10GB'").replace("disk_mb", "disk").replace("30", "'2h'")
+    )
+    monkeypatch.chdir(tmp_path)
+    assert plan_jobs("--cores", "8") == [PlannedJob("make_a", 4, 2, 120, 10000)]
+
+
 def test_jobs_are_those_that_snakemake_plans_with_what_they_declare(tmp_path, monkeypatch):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.format(disk=7))
     monkeypatch.chdir(tmp_path)
@@ -45,8 +53,10 @@ def test_jobs_are_those_that_snakemake_plans_with_what_they_declare(tmp_path, mo
 @pytest.mark.parametrize(
     ("text", "flags", "message"),
     [
-        (SNAKEFILE.format(disk="'much'"), (), "is refused"),
-        (SNAKEFILE.format(disk=1), ("no_such_target",), "is refused"),
+        (SNAKEFILE.format(disk="'much'"), (), "refused by snakemake"),
+        (SNAKEFILE.format(disk=1), ("no_such_target",), "^--cores 8 no_such_target: refused by snakemake"),
+        (SNAKEFILE.format(disk=1), ("x" * 9000,), r"^.{1,300}$"),
+        (SNAKEFILE.format(disk=1), ("--set-resources", "make_a:gpu='one'"), "rule make_a: resource gpu is 'one'"),
     ],
 )
 def test_what_declares_no_number_or_cannot_be_planned_is_refused(tmp_path, monkeypatch, text, flags, message):

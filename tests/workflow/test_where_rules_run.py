@@ -88,6 +88,15 @@ def test_a_cluster_profile_names_every_submitted_rule_and_no_other(rules, profil
     assert set(settings.get("set-threads", {})) <= submitted
 
 
+def test_a_misspelt_rule_in_anyones_profile_is_refused_and_one_of_another_tier_is_not(snakemake, tmp_path_factory):
+    profile = tmp_path_factory.mktemp("my profile")
+    for name, code in (("phase1_colect", 1), ("train_confirm_adapter", 0)):
+        (profile / "config.yaml").write_text(f"set-resources:\n  {name}:\n    runtime: 2h\n")
+        done = snakemake("--dry-run", "--workflow-profile", str(profile), "--config", "tier=mini", "--", "figures")
+        assert done.returncode == code, done.stderr
+        assert ("write phase1_collect" in done.stdout + done.stderr) == bool(code)
+
+
 @pytest.mark.parametrize("profile", CLUSTERS)
 def test_a_second_attempt_gets_more_memory_and_time(profile):
     for name, wanted in _settings(profile)["set-resources"].items():

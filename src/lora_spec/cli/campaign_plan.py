@@ -5,12 +5,15 @@ resumable jobs leave behind.
 """
 
 import logging
+import shlex
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lora_spec.errors import ConfigError
+
+_MAX_SHOWN_CHARACTERS = 240
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,15 @@ class _Listener(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self.jobs: list[PlannedJob] = []
+        self.problem: ConfigError | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
         # A rule without a command gathers files and takes nothing.
         if getattr(record, "event", None) == "job_info" and record.shellcmd is not None:
-            self.jobs.append(_job_of(record))
+            try:
+                self.jobs.append(_job_of(record))
+            except ConfigError as error:
+                self.problem = error  # raised here, it would be told by Snakemake, as a fault of its own
         return record.levelno >= logging.ERROR
 
 
@@ -65,7 +72,7 @@ def plan_jobs(*flags: str) -> list[PlannedJob]:
     Raises
     ------
     ConfigError
-        Snakemake refuses; what it says is on stderr.
+        Snakemake refuses, and what it says is on stderr; or a job declares what is no number.
     """
     from snakemake.cli import main
     from snakemake.logging import logger
@@ -76,11 +83,19 @@ def plan_jobs(*flags: str) -> list[PlannedJob]:
         main(["--dry-run", *flags])
     except SystemExit as done:
         if done.code:
-            raise ConfigError(f"snakemake --dry-run {' '.join(flags)} is refused, as said above") from done
+            raise ConfigError(
+                f"{_shortened(shlex.join(flags))}: refused by snakemake --dry-run, as said above"
+            ) from done
     finally:
         logger.removeFilter(listener)
         signal.signal(signal.SIGTERM, on_order_to_end)  # Snakemake leaves its own there
+    if listener.problem is not None:
+        raise listener.problem
     return listener.jobs
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
 
 
 def plan_rules(jobs: Sequence[PlannedJob]) -> list[PlannedRule]:
