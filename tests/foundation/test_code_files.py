@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lora_spec import code_files as room
+from lora_spec.errors import ConfigError
 
 FILES = {
     "__init__.py": '"""The package."""\n\n__version__ = "1"\n',
@@ -21,6 +22,16 @@ FILES = {
     "spelt.py": 'def name(late):\n    return "pkg.shelf." + ("late" if late else "one")\n',
     "typed.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pkg.errors import Wrong\n",
     "outer.py": "from pkg.shelf import Second\n",
+    "near/__init__.py": "from .side import side_by_side\nfrom . import other\nfrom .other import hidden\n",
+    "near/side.py": "from ..errors import Wrong\nfrom .. import typed\nside_by_side = 1\n",
+    "near/other.py": "def hidden(): ...\n",
+    "near/hidden.py": "",
+    "star/__init__.py": "from pkg.shelf.one import *\nfrom pkg.worker.b import B\n",
+    "bare/module.py": "from pkg.errors import Wrong\n",
+    "bom.py": "\ufefffrom pkg.errors import Wrong\n",
+    "round/a.py": "import pkg.round.b\n",
+    "round/b.py": "from .a import x\n",
+    "unused.py": "not Python at all\n",
 }
 
 
@@ -61,11 +72,33 @@ def needed(tmp_path, monkeypatch):
         ("from pkg.outer import Second\n", {"outer.py", "shelf/two.py", "errors.py"}),
         ("from pkg import __version__\n", {"__init__.py"}),
         ("def f():\n    if x:\n        import pkg.errors\n", {"errors.py"}),
+        ("from pkg.near.side import side_by_side\n", {"near/side.py", "errors.py", "typed.py"}),
+        ("from pkg.near import side_by_side\n", {"near/side.py", "errors.py", "typed.py"}),
+        ("from pkg.near import other\n", {"near/other.py"}),
+        ("from pkg.near import hidden\n", {"near/hidden.py", "near/other.py"}),
+        ("from pkg.star import *\n",
+         {"star/__init__.py", "shelf/one.py", "worker/__init__.py", "worker/a.py", "worker/b.py"}),
+        ("from pkg.bare.module import x\n", {"bare/module.py", "errors.py"}),
+        ("from pkg.bare import module\n", {"bare/module.py", "errors.py"}),
+        ("import pkg.bom as b\n", {"bom.py", "errors.py"}),
+        ("import pkg.round.a\n", {"round/a.py", "round/b.py"}),
         ('"""pkg.errors is named in a sentence."""\n', set()),
     ],
 )  # fmt: skip
 def test_the_files_that_a_script_needs(needed, text, files):
     assert needed(text) == files
+
+
+def test_a_file_that_is_not_python_is_told_by_its_name_where_it_is_needed(needed):
+    with pytest.raises(ConfigError, match=r"unused\.py: not Python"):
+        needed("import pkg.unused\n")
+
+
+def test_what_no_import_can_mean_is_not_read(needed, tmp_path):
+    """An editor's lock is a link to nowhere beside the file that is being changed."""
+    (tmp_path / "pkg/.#errors.py").symlink_to("somebody@somewhere.1234")
+    (tmp_path / "pkg/old copy.py").write_text("not Python at all")
+    assert needed("from pkg.errors import Wrong\n") == {"errors.py"}
 
 
 @pytest.mark.parametrize(
