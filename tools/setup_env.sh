@@ -24,7 +24,12 @@ is_python_311() { "$1" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))
 
 find_python() {
   local candidate
-  for candidate in ${PYTHON:-python3.11 python3}; do
+  if [ -n "${PYTHON:-}" ]; then
+    is_python_311 "$PYTHON" || refuse "PYTHON='$PYTHON' is no interpreter of version 3.11; correct it, or leave it out"
+    echo "$PYTHON"
+    return
+  fi
+  for candidate in python3.11 python3; do
     if is_python_311 "$candidate"; then
       echo "$candidate"
       return
@@ -95,10 +100,14 @@ build() {
   want=$(fingerprint "$@")
   if [ "$(cat "$venv/.packages-stamp" 2>/dev/null)" != "$want" ]; then
     say "$venv: new environment ($("$python" -V))"
-    rm -rf "$venv"
+    # The name comes first, so that an interruption at any time leaves it: it is the choice between CPUs and GPUs.
+    rm -rf "$venv.old"
+    [ ! -e "$venv" ] || mv "$venv" "$venv.old"
+    mkdir "$venv"
+    echo "$name" >"$venv/.built-as"
+    rm -rf "$venv.old"
     : >"$log"
     "$python" -m venv "$venv" >>"$log" 2>&1 || fail "creating $venv"
-    echo "$name" >"$venv/.built-as"
     [ $# -eq 1 ] || install_torch
     install_packages "$1" "$minutes"
     echo "$want" >"$venv/.packages-stamp"
@@ -110,6 +119,14 @@ build() {
 # An environment that conda manages has no stamp; its owner keeps it in step with the lock.
 is_of_conda() { case $1 in analysis) [ -d .venv/conda-meta ] ;; *) [ -d .venv-serving/conda-meta ] ;; esac; }
 
+# What was chosen before; a file that a full disk left empty says nothing.
+built_as() {
+  case $(cat .venv-serving/.built-as 2>/dev/null) in
+    serving-gpu) echo serving-gpu ;;
+    *) echo serving-cpu ;;
+  esac
+}
+
 [ $# -gt 0 ] || refuse "name the environments to build: analysis, serving, serving-cpu or serving-gpu"
 python=
 for name in "$@"; do
@@ -118,7 +135,7 @@ for name in "$@"; do
     python=$(find_python)
     check_machine
   fi
-  [ "$name" != serving ] || name=$(cat .venv-serving/.built-as 2>/dev/null || echo serving-cpu)
+  [ "$name" != serving ] || name=$(built_as)
   case $name in
     analysis) venv=.venv && build analysis "a minute" envs/analysis.lock ;;
     serving-cpu) venv=.venv-serving && check_compiler && build serving-cpu "two minutes" envs/serving-cpu.lock envs/torch-cpu.lock ;;

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TOOLS = ("bash", "cat", "cut", "dirname", "flock", "grep", "mkdir", "rm", "sha256sum", "tail", "timeout")
+TOOLS = ("bash", "cat", "cut", "dirname", "flock", "grep", "mkdir", "mv", "rm", "sha256sum", "tail", "timeout")
 
 PYTHON = """\
 #!{bash}

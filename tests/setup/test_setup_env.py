@@ -55,6 +55,33 @@ def test_an_interrupted_environment_for_gpus_is_taken_up_again(machine):
     assert any("envs/serving-gpu.lock" in call for call in machine.take_calls())
 
 
+@pytest.mark.parametrize("fails", ["venv", "rm"])
+def test_a_choice_outlives_an_interruption_at_any_time(machine, fails):
+    """Of a lock that has changed, when the old environment goes away and the new one is not there yet."""
+    machine.set_up("serving-gpu")
+    with (machine.root / "envs/serving-gpu.lock").open("a") as lock:
+        lock.write("# changed\n")
+    command = machine.bin / ("python3.11" if fails == "venv" else "rm")
+    kept = command.rename(command.with_name("kept"))
+    interrupted = "kill -9 $PPID; sleep 1" if fails == "rm" else 'case "$1" in -m) kill -9 $PPID ;; esac'
+    machine.add_command(command.name, f'#!{{bash}}\n{interrupted}\nexec {kept} "$@"\n')
+    assert machine.set_up("serving").returncode != 0
+    command.unlink()
+    kept.rename(command)
+    machine.take_calls()
+    assert machine.set_up("serving").returncode == 0
+    assert any("envs/serving-gpu.lock" in call for call in machine.take_calls())
+    assert not (machine.root / ".venv-serving.old").exists()
+
+
+@pytest.mark.parametrize("text", ["", "serving\n", "nonsense\n"])
+def test_a_note_of_what_was_chosen_that_says_nothing_means_the_environment_for_cpus(machine, text):
+    machine.set_up("serving-cpu")
+    (machine.root / ".venv-serving/.built-as").write_text(text)
+    again = machine.set_up("serving")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
 def test_every_phase_is_announced_and_pip_stays_in_the_log(machine):
     lines = machine.set_up("serving-cpu").stderr.splitlines()
     assert all(line.startswith("set-up: .venv-serving: ") for line in lines)
@@ -176,6 +203,13 @@ def test_a_wrong_environment_name_lists_the_right_ones(machine, names):
     assert "serving-cpu" in done.stderr
 
 
-def test_an_interpreter_can_be_named(machine):
-    (machine.bin / "python3.11").rename(machine.bin / "my-python")
-    assert machine.set_up("analysis", PYTHON="my-python").returncode == 0
+def test_an_interpreter_can_be_named_though_there_are_spaces_in_its_path(machine):
+    (machine.bin / "my pythons").mkdir()
+    named = (machine.bin / "python3.11").rename(machine.bin / "my pythons" / "python")
+    assert machine.set_up("analysis", PYTHON=str(named)).returncode == 0
+
+
+def test_a_wrong_interpreter_that_was_named_is_refused_and_no_other_is_taken(machine):
+    done = machine.set_up("analysis", PYTHON="/no/such python")
+    assert done.returncode == 2
+    assert "PYTHON='/no/such python' is no interpreter of version 3.11" in _only_line(done)
