@@ -44,6 +44,15 @@ def test_times_and_sizes_with_units_are_read_as_snakemake_reads_them(tmp_path, m
     assert plan_jobs("--cores", "8") == [PlannedJob("make_a", 4, 2, 120, 10000)]
 
 
+@pytest.mark.parametrize(
+    ("gres", "num_gpus"), [("gpu", 1), ("gpu:2", 2), ("gpu:h100:4", 4), ("gpu:h100", 1), ("nic:1", 0)]
+)
+def test_devices_that_are_asked_for_as_gres_are_counted(tmp_path, monkeypatch, gres, num_gpus):
+    (tmp_path / "Snakefile").write_text(SNAKEFILE.format(disk=7).replace("gpu=2", f"gpu=0, gres='{gres}'"))
+    monkeypatch.chdir(tmp_path)
+    assert plan_jobs("--cores", "8") == [PlannedJob("make_a", 4, num_gpus, 30, 7)]
+
+
 def test_jobs_are_those_that_snakemake_plans_with_what_they_declare(tmp_path, monkeypatch):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.format(disk=7))
     monkeypatch.chdir(tmp_path)

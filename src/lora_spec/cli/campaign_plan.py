@@ -5,6 +5,7 @@ resumable jobs leave behind.
 """
 
 import logging
+import re
 import shlex
 import signal
 from collections.abc import Sequence
@@ -58,12 +59,19 @@ class _Listener(logging.Filter):
 
 def _job_of(record: Any) -> PlannedJob:
     amounts = {key: record.resources.get(key, 0) for key in ("gpu", "runtime", "disk_mb")}
+    amounts["gpu"] = amounts["gpu"] or _gpus_in(str(record.resources.get("gres", "")))
     for key, value in amounts.items():
         if not isinstance(value, int):
             raise ConfigError(
                 f"rule {record.rule_name}: resource {key} is {value!r}, no number before it runs; give one"
             )
     return PlannedJob(record.rule_name, record.threads, amounts["gpu"], amounts["runtime"], amounts["disk_mb"])
+
+
+def _gpus_in(gres: str) -> int:
+    """Return the devices that Slurm's other way to ask for them names: ``gpu``, ``gpu:2``, ``gpu:h100:2``."""
+    found = re.fullmatch(r"gpu(?::[A-Za-z_][\w.]*)?(?::(\d+))?", gres, re.ASCII)
+    return 0 if found is None else int(found[1] or 1)
 
 
 def plan_jobs(*flags: str) -> list[PlannedJob]:
