@@ -15,20 +15,25 @@ def fetch_hub_model(repo: str, revision: str | None, out_dir: Path) -> Path:
     Raises
     ------
     TrainingInputError
-        The revision is null (unpinned), or the hub does not give it.
+        The revision is null (unpinned), the hub does not give it, or there are no weights in it that can be read.
     """
     if revision is None:
         raise TrainingInputError(f"{repo}: no immutable revision (revision: null); give 40 hex digits in its config")
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     with atomic_dir(out_dir) as part:
         try:
             snapshot_download(repo, revision=revision, local_dir=part, allow_patterns=list(_WANTED))
-        except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        except Exception as error:  # whatever its client makes of a name, a broken line or a page that is no answer
+            said = " ".join(str(error).split())[:200]
             raise TrainingInputError(
-                f"{repo} at {revision} cannot be fetched ({type(error).__name__}); check the revision, the network and "
-                f"that you may read it, or put the folder to {out_dir} yourself"
+                f"{repo} at {revision} cannot be fetched ({type(error).__name__}: {said}); check the revision, the "
+                f"network, the disk and that you may read it, or put the folder to {out_dir} yourself"
             ) from error
+        if not any(part.glob("*.safetensors")):
+            raise TrainingInputError(
+                f"{repo} at {revision} holds no *.safetensors, and other weights are not read (a pickle can run code); "
+                "name another repository or revision, or leave it out"
+            )
         shutil.rmtree(part / ".cache", ignore_errors=True)
     return out_dir
