@@ -69,6 +69,16 @@ def test_both_serving_environments_compute_with_the_same_versions():
     assert {name for name in set(cpu) & set(gpu) if cpu[name] != gpu[name]} <= {"apache-tvm-ffi", "setuptools"}
 
 
+def test_configs_and_code_speak_of_the_engine_that_the_locks_install():
+    files = [*(REPOSITORY / "configs").rglob("*.yaml"), *(REPOSITORY / "src").rglob("*.py")]
+    texts = "\n".join(path.read_text() for path in files)
+    wanted = re.findall(r"^ *vllm_version: (\S+)$", texts, re.M)
+    supported = re.findall(r'^SUPPORTED_VLLM_VERSIONS = \("(.+)",\)$', texts, re.M)
+    assert len(wanted) == 6
+    assert len(supported) == 2
+    assert {*wanted, *supported} == {_pins("serving-gpu")["vllm"]}
+
+
 def test_torch_stands_alone_as_the_cpu_build_of_one_version():
     assert [re.fullmatch(r"torch==[0-9.]+\+cpu", line) is not None for line in _lines("torch-cpu")] == [True]
 
