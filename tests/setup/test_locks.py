@@ -70,10 +70,12 @@ def test_both_serving_environments_compute_with_the_same_versions():
 
 
 def test_configs_and_code_speak_of_the_engine_that_the_locks_install():
-    files = [*(REPOSITORY / "configs").rglob("*.yaml"), *(REPOSITORY / "src").rglob("*.py")]
-    texts = "\n".join(path.read_text() for path in files)
-    wanted = re.findall(r"^ *vllm_version: (\S+)$", texts, re.M)
-    supported = re.findall(r'^SUPPORTED_VLLM_VERSIONS = \("(.+)",\)$', texts, re.M)
+    def found(folder: str, pattern: str, what: str) -> list[str]:
+        texts = [path.read_text() for path in (REPOSITORY / folder).rglob(pattern)]
+        return re.findall(what, "\n".join(texts), re.M)
+
+    wanted = found("configs", "*.yaml", r"^ *vllm_version: (\S+)$")
+    supported = found("src", "*.py", r'^SUPPORTED_VLLM_VERSIONS = \("(.+)",\)$')
     assert len(wanted) == 6
     assert len(supported) == 2
     assert {*wanted, *supported} == {_pins("serving-gpu")["vllm"]}
