@@ -34,8 +34,8 @@ class PreflightConfig(ConfigModel):
         description="Memory of one GPU, whole GiB, that the largest job needs: one GPU per job."
     )
     min_free_disk_gib: PositiveCount = Field(
-        description="Space below the checkout, whole GiB, for all that the tier leaves there; at least what "
-        "scripts/plan_campaign.py adds up."
+        description="Space where results and resources lie, whole GiB, for all that the tier leaves there, what it has "
+        "left there before included; at least what scripts/plan_campaign.py adds up."
     )
     accepted_licenses: AcceptedLicenses = Field(
         description="Licences (SPDX, or LicenseRef-) that whoever runs the tier has read and agreed to; weights and "
