@@ -98,6 +98,6 @@ plan-paper: env-analysis ## what the paper tier takes on a cluster: rules, jobs,
 	@.venv/bin/python scripts/plan_campaign.py --tier paper --profile profiles/slurm
 
 clean: ## remove results, logs and caches; keeps reference/, resources/ and the environments
-	@find results -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} + 2>/dev/null || true
+	@test ! -d results || find -H results -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
 	@rm -rf logs .snakemake .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@echo "cleaned; make reproduce measures anew"

@@ -57,6 +57,17 @@ def test_clean_removes_results_and_keeps_what_cost_hours_or_is_shipped(tmp_path)
         assert [name for name in gone if (tmp_path / name).exists()] == []
 
 
+@needs_make
+def test_clean_removes_results_that_lie_elsewhere_and_keeps_the_link_to_them(tmp_path):
+    """On clusters results is a link to another file system."""
+    shutil.copy2(REPOSITORY / "Makefile", tmp_path)
+    elsewhere = tmp_path / "scratch"
+    (elsewhere / "paper").mkdir(parents=True)
+    (tmp_path / "results").symlink_to(elsewhere)
+    assert _make(tmp_path, "clean").returncode == 0
+    assert list((tmp_path / "results").iterdir()) == []
+
+
 @pytest.mark.parametrize("status", [0, 1, 2])
 def test_ci_passes_on_the_closing_line_and_the_exit_code(machine, status):
     machine.add_command("make", f'#!{{bash}}\necho "make $* CI=$CI"\necho "5 passed in 0.10s"\nexit {status}\n')
