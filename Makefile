@@ -21,7 +21,8 @@ export PYTHONNOUSERSITE := 1
 export HF_HUB_OFFLINE := 1
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# A profile of one's own would mix with ours: another executor, resources cut down.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV SNAKEMAKE_PROFILE
 
 .PHONY: help env env-analysis need-records reproduce test lint test-unit test-serving test-slurm figures report compare adapter step-cost cpu slurm plan-paper clean
 

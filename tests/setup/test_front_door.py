@@ -37,6 +37,17 @@ def test_a_target_plans(target):
 
 
 @needs_make
+def test_what_a_user_has_set_for_other_projects_does_not_reach_a_run(tmp_path, monkeypatch):
+    (tmp_path / "more.mk").write_text("show:\n\t@env\n")
+    names = ("SNAKEMAKE_PROFILE", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    for name in names:
+        monkeypatch.setenv(name, "mine")
+    done = _make(REPOSITORY, "-f", "Makefile", "-f", str(tmp_path / "more.mk"), "show")
+    assert done.returncode == 0, done.stderr
+    assert not [line for line in done.stdout.splitlines() if line.partition("=")[0] in names]
+
+
+@needs_make
 def test_every_script_that_the_front_door_calls_exists():
     called = re.findall(r"(?:scripts|tools)/[\w.]+", (REPOSITORY / "Makefile").read_text())
     assert called
