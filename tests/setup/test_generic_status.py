@@ -1,10 +1,13 @@
 """The commands of profiles/generic: a job that lives is never taken for a failed one, or it would be doubled."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
 
 PROFILE = Path(__file__).parents[2] / "profiles/generic"
 
@@ -104,3 +107,42 @@ def test_the_profile_names_commands_that_can_be_run():
     for name in ("status", "cancel"):
         assert f"cluster-generic-{name}-cmd: profiles/generic/{name}.sh\n" in text
         assert (PROFILE / f"{name}.sh").stat().st_mode & 0o111
+
+
+def _submit_commands():
+    """Return the submit commands of the profile and of the guide's table, by the program that takes the job."""
+    guide = (PROFILE.parents[1] / "docs/cluster.md").read_text()
+    cells = [
+        line.split(" | ")[1].strip("`").replace("\\|", "|")
+        for line in re.findall(r"^\| (?:PBS|LSF) \| .*", guide, re.M)
+    ]
+    commands = [yaml.safe_load((PROFILE / "config.yaml").read_text())["cluster-generic-submit-cmd"], *cells]
+    return {re.search(r"sbatch|qsub|bsub", command)[0]: command for command in commands}
+
+
+@pytest.mark.parametrize(
+    ("program", "says", "job"),
+    [
+        ("sbatch", "123", "123"),
+        ("qsub", "123.server", "123.server"),
+        ("bsub", "Job <123> is submitted to queue <gpu>.", "123"),
+    ],
+)
+def test_a_submit_command_hands_over_the_script_and_prints_the_id_first(path, program, says, job):
+    resources = SimpleNamespace(gpu=1, mem_mb=1000, runtime=60)
+    command = _submit_commands()[program].replace(" ...", "").format(rule="a_rule", threads=2, resources=resources)
+    for tool in ("mkdir", "grep", "head", "sh"):
+        (path / tool).symlink_to(shutil.which(tool))
+    _add(path, program, f"for word; do echo \"$word\" >>{path}/asked; done\necho '{says}'")
+    # As the plugin does.
+    done = subprocess.run(
+        f'{command} "{path}/a job.sh"',
+        shell=True,
+        cwd=path,
+        env={"PATH": str(path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\n")[0] == job
+    assert (path / "asked").read_text().splitlines()[-1] == f"{path}/a job.sh"
