@@ -202,6 +202,31 @@ def test_an_environment_without_torch_and_vllm_is_asked_and_says_so():
     assert found == ServingEnvironment(None, None, None, None, gpus=(), has_bfloat16=False)
 
 
+TORCH = """
+from types import SimpleNamespace
+version = SimpleNamespace(cuda="13.0")
+cuda = SimpleNamespace(
+    is_available=lambda: True,
+    device_count=lambda: 2,
+    get_device_properties=lambda index: SimpleNamespace(name=f"card {index}", total_memory=(index + 1) << 30),
+    # As of a device that only emulates it.
+    is_bf16_supported=lambda including_emulation=True: including_emulation,
+)
+"""
+
+
+def test_what_torch_sees_is_told_and_a_dtype_that_is_emulated_is_none(tmp_path, monkeypatch):
+    """With a stand-in for torch: no device is here."""
+    (tmp_path / "torch.py").write_text(TORCH)
+    (tmp_path / "torch-2.13.0.dist-info").mkdir()
+    (tmp_path / "torch-2.13.0.dist-info/METADATA").write_text("Name: torch\nVersion: 2.13.0\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = ask_serving(Path(sys.executable))
+    assert (found.torch, found.torch_cuda) == ("2.13.0", "13.0")
+    assert found.gpus == (Gpu("card 0", 1.0), Gpu("card 1", 2.0))
+    assert not found.has_bfloat16
+
+
 @pytest.mark.parametrize("answer", ["", "hello", "[]", "{}", '{"vllm": 1}', "\\xff\\xfe"])
 def test_an_interpreter_whose_answer_is_another_is_an_error_in_words(tmp_path, answer):
     python = tmp_path / "a folder" / "python"

@@ -29,7 +29,8 @@ if found["torch"] is not None:
     if torch.cuda.is_available():
         seen = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
         found["gpus"] = [{"name": one.name, "memory_gib": one.total_memory / 2**30} for one in seen]
-        found["has_bfloat16"] = torch.cuda.is_bf16_supported()
+        # Emulated, it is there on every device; vLLM refuses that.
+        found["has_bfloat16"] = torch.cuda.is_bf16_supported(including_emulation=False)
 print(json.dumps(found))
 """
 
