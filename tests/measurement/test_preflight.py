@@ -48,7 +48,7 @@ def test_a_machine_that_will_do_has_no_problem():
 @pytest.mark.parametrize(
     ("machine", "kind", "words"),
     [
-        (replace(GOOD, serving=replace(SERVING, gpus=(Gpu("small", 39.9),))), "GPU", "small has 40 GiB, 70 are needed"),
+        (replace(GOOD, serving=replace(SERVING, gpus=(Gpu("small", 69.9),))), "GPU", "small has 69 GiB, 70 are needed"),
         (replace(GOOD, serving=Unknown("python is not there")), "vLLM", "python is not there"),
         (replace(GOOD, serving=replace(SERVING, vllm="0.31.0")), "vLLM", "0.31.0 is installed"),
         (replace(GOOD, serving=replace(SERVING, vllm=None)), "vLLM", "0.32.0 is needed"),
@@ -56,7 +56,7 @@ def test_a_machine_that_will_do_has_no_problem():
         (replace(GOOD, serving=replace(SERVING, torch_cuda=None)), "vLLM", "was built for CPUs"),
         (replace(GOOD, serving=BLIND), "vLLM", "sees no GPU"),
         (replace(GOOD, serving=replace(SERVING, has_bfloat16=False)), "vLLM", "bfloat16"),
-        (replace(GOOD, disks=(Disk("/here", 99.4),)), "disk", "99 GiB are free at /here, 100 are needed;"),
+        (replace(GOOD, disks=(Disk("/here", 99.9),)), "disk", "99 GiB are free at /here, 100 are needed;"),
         (
             replace(GOOD, disks=(Disk("/a", 500.0, "Read-only file system"),)),
             "disk",

@@ -1,6 +1,7 @@
 """What stands in the way of a tier on a machine: every check is asked, and all problems come at once."""
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any
 
 from lora_spec.config.preflight import UNSTATED, is_unstated
@@ -35,7 +36,7 @@ def _too_small(gpu: Gpu, needed: int) -> str:
             "environment first"
         )
     return (
-        f"{gpu.name} has {gpu.memory_gib:.0f} GiB, {needed} are needed; choose another (CUDA_VISIBLE_DEVICES where "
+        f"{gpu.name} has {int(gpu.memory_gib)} GiB, {needed} are needed; choose another (CUDA_VISIBLE_DEVICES where "
         "there are several), or lower min_gpu_memory_gib in models.yaml if you know that less will do"
     )
 
@@ -121,8 +122,8 @@ def _problems_of(disk: Disk, needed: float, held: float) -> list[str]:
     if disk.free_gib >= needed:
         return []
     more = f" beside the {held:.0f} that lie there already" if held >= 0.5 else ""
-    free = f"{disk.free_gib:.0f} GiB are free at {folder}"
-    return [f"{free}, {needed:.0f} are needed{more}; make room or use another file system"]
+    free = f"{int(disk.free_gib)} GiB are free at {folder}"
+    return [f"{free}, {ceil(needed)} are needed{more}; make room or use another file system"]
 
 
 CHECKS: dict[str, Callable[[Settings, Machine], list[str]]] = {
