@@ -26,7 +26,7 @@ if unknown := sorted(set(config) - set(CONFIG_KEYS)):
 
 
 def check_profiled_rules():
-    """Refuse resources for a rule that no tier has: Snakemake takes a misspelt name without a word."""
+    """Refuse resources for what no tier has among its rules; Snakemake takes a misspelt name without a word."""
     texts = [path.read_text() for path in (ROOT / "rules").glob("*.smk")]
     known = re.findall(
         r"^\s*(?:use )?(?:rule|checkpoint) (?:\w+ as )?(\w+)", "\n".join(texts), re.M
