@@ -3,7 +3,12 @@
 # Jobs, too, outlive a killed run: they are found by a mark in their environment and waited for, since two engines side
 # by side would spoil both measurements.
 set -euo pipefail
-LORA_SPEC_RUN=$(pwd -P)
+here=$(pwd -P)
+if [ "${LORA_SPEC_RUN:-}" = "$here" ]; then
+  echo "started from inside a run of this checkout, whose end it would wait for; start it from another shell, or unset LORA_SPEC_RUN" >&2
+  exit 75
+fi
+LORA_SPEC_RUN=$here
 
 is_holder_alive() { grep -qzsFx "LORA_SPEC_RUN=$LORA_SPEC_RUN" "/proc/$(cat .running)/environ"; }
 leftover_jobs() { grep -lzsFx "LORA_SPEC_RUN=$LORA_SPEC_RUN" /proc/[0-9]*/environ | cut -d/ -f3 | xargs; }

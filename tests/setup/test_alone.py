@@ -50,6 +50,13 @@ def test_a_second_run_ends_at_once_with_its_own_exit_code(checkout):
     assert not (checkout / "second").exists()
 
 
+def test_a_run_from_inside_a_run_is_refused_and_does_not_wait_for_itself(checkout):
+    outer = _start(checkout, "exec bash alone.sh touch inner", close_fds=True)
+    _, message = outer.communicate(timeout=20)
+    assert (outer.returncode, "from inside a run of this checkout" in message) == (75, True)
+    assert not (checkout / "inner").exists()
+
+
 @pytest.mark.parametrize("does_job_hold_the_lock", [True, False])
 def test_jobs_of_a_killed_run_are_waited_for_and_named(checkout, does_job_hold_the_lock):
     job = "(echo $BASHPID >job; while [ ! -e go ]; do sleep 0.05; done; touch job_done) & wait"
