@@ -13,7 +13,7 @@ _GLIBC = {"MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"
 
 
 _DECOMMIT = {"TCMALLOC_AGGRESSIVE_DECOMMIT": "1"}
-"""Freed memory goes back at once. By default tcmalloc keeps some 80 MiB, now and then, so that resident memory jumps."""
+"""Freed memory goes back at once. By default tcmalloc keeps some 80 MiB now and then, and resident memory jumps."""
 
 
 def steady_heap() -> dict[str, str]:
