@@ -44,7 +44,9 @@ class WorkflowRun:
         # Timings take a lock in the temporary folder of the machine, which other programs of the project hold too.
         scratch = checkout / "tmp"
         scratch.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "snakemake", "--workflow-profile", "profiles/slurm-test", "--nocolor"]
+        # A shell's background job ignores interrupts, and so would all that it starts: tests may run in one.
+        command = ["env", "--default-signal=INT", sys.executable, "-m", "snakemake"]
+        command += ["--workflow-profile", "profiles/slurm-test", "--nocolor"]
         command += ["--config", f"tier={TIER}", "measurements=fresh"]
         with self.log.open("w") as out:
             self.process = subprocess.Popen(
