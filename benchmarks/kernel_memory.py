@@ -11,7 +11,8 @@ it is flat once the kernels are in, on glibc's heap it creeps (docs/LOG.md, 2026
 import argparse
 import os
 import random
-from pathlib import Path
+
+from lora_spec.stress.process_tree import tree_rss_mib
 
 MATRICES = ((576, 960), (576, 576), (576, 3072), (1536, 576))
 """Inputs and outputs of the products of one layer: attention in and out, MLP in and out."""
@@ -19,7 +20,7 @@ MATRICES = ((576, 960), (576, 576), (576, 3072), (1536, 576))
 
 def resident_mib() -> float:
     """Return the memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return sum(tree_rss_mib(os.getpid()).values())
 
 
 def main(args: argparse.Namespace) -> None:

@@ -71,13 +71,13 @@ def hub_sources():
 
 def hub_source(wildcards):
     """Return the source in the configs of what lies below resources/hub."""
-    repo = f"{wildcards.owner}/{wildcards.repo}"
-    if repo not in hub_sources():
+    repo, sources = f"{wildcards.owner}/{wildcards.repo}", hub_sources()
+    if repo not in sources:
         raise WorkflowError(
             f"{repo}: stands in no config of tier {TIER.name}; choose one of "
-            f"{', '.join(hub_sources()) or 'none, since all its models are shipped or made'}"
+            f"{', '.join(sources) or 'none, since all its models are shipped or made'}"
         )
-    return hub_sources()[repo]
+    return sources[repo]
 
 
 def hub_source_of(wildcards):

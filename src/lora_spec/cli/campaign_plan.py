@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lora_spec.errors import ConfigError
+from lora_spec.printing import printable
 
 _MAX_SHOWN_CHARACTERS = 240
 
@@ -91,19 +92,14 @@ def plan_jobs(*flags: str) -> list[PlannedJob]:
         main(["--dry-run", *flags])
     except SystemExit as done:
         if done.code:
-            raise ConfigError(
-                f"{_shortened(shlex.join(flags))}: refused by snakemake --dry-run, as said above"
-            ) from done
+            said = printable(shlex.join(flags), _MAX_SHOWN_CHARACTERS)
+            raise ConfigError(f"{said}: refused by snakemake --dry-run, as said above") from done
     finally:
         logger.removeFilter(listener)
         signal.signal(signal.SIGTERM, on_order_to_end)  # Snakemake leaves its own there
     if listener.problem is not None:
         raise listener.problem
     return listener.jobs
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
 
 
 def plan_rules(jobs: Sequence[PlannedJob]) -> list[PlannedRule]:

@@ -99,8 +99,7 @@ def soak(run: LiveRun, settings: SoakSettings, adapters: Mapping[str, Path], lis
         max_batch=settings.settle_batch,
         seed=settings.seed,
     )
-    if not run.server.is_answering():
-        raise EngineError("settling: the server's engine has died; see its log")
+    _must_answer(run, "settling")
     listener.add_settling(settling)
     started_s = time.monotonic()
     for index in itertools.count():
@@ -113,6 +112,11 @@ def soak(run: LiveRun, settings: SoakSettings, adapters: Mapping[str, Path], lis
 def _must(problem: str | None) -> None:
     if problem is not None:
         raise MeasurementError(f"an adapter could not be loaded into the running server: {problem}; see its log")
+
+
+def _must_answer(run: LiveRun, part: str) -> None:
+    if not run.server.is_answering():
+        raise EngineError(f"{part}: the server's engine has died; see its log")
 
 
 def _round(
@@ -132,8 +136,7 @@ def _round(
     sending = replace(run.sending, aborted_after=chosen_hang_ups(requests, settings.hang_up_share, rng))
     with changes:
         sent = send_all(requests, run.prompt_of, sending)
-    if not run.server.is_answering():
-        raise EngineError(f"round {index}: the server's engine has died; see its log")
+    _must_answer(run, f"round {index}")
     return round_of(
         index,
         sent.records,
